@@ -4,6 +4,8 @@ const WORD = /\p{L}+(?:['\u2019]\p{L}+)*/gu;
 const FEWEST_CAPITALS = 2; // words: "NATO" is a name
 const FEWEST_IN_TITLE = 5; // capitalized words: "Dr. John Smith, Berlin" is none
 const LONG = 5; // letters: shorter words of a title need not be capitalized
+const SMALL_IN_TITLES = new Set(("a an and as at but by for from in into nor of off on onto or over " +
+  "per the to up via vs with").split(" ")); // words that titles need not capitalize
 
 /** "capitals", "title" or "sentence". */
 export function caseOf(text, language) {
@@ -16,7 +18,9 @@ export function caseOf(text, language) {
 function isTitle(text, words) {
   const capitalized = words.filter((word) => /^\p{Lu}/u.test(word)).length;
   const long = words.filter((word) => word.length >= LONG);
-  return capitalized >= Math.max(FEWEST_IN_TITLE, words.length / 2) && !text.endsWith(".") &&
+  const mayBeInTitles = (word) => !/^\p{Ll}/u.test(word) || SMALL_IN_TITLES.has(word);
+  return capitalized >= Math.max(FEWEST_IN_TITLE, words.length / 2) &&
+    (!text.endsWith(".") || words.every(mayBeInTitles)) &&
     long.every((word) => /^(\p{Lu}\p{Ll}*(['\u2019]|$))+$/u.test(word));
 }
 

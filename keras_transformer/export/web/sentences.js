@@ -11,6 +11,11 @@ const TITLE = /(?<![\p{L}\p{N}_])(Mrs?|Ms|Dr|Prof|St|Nr|No|vs|Hr|Fr|Mme|Mlle|Sr|
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]/;
 // "garden. 2 girls": the browser takes it for "Nr. 5 is".
 const BEFORE_NUMBER = /(?<=\p{Ll}{3}[.!?]["'\u201d\u2019)]*)\s+(?=\d)/gu;
+// "A man walks |A dog runs": a sentence that begins although no full stop is before it.
+const BEGINS_IN_ENGLISH = new RegExp("(?<![\\p{L}\\p{N}_'\u2019-])(?!(?:the|a|an|of|to|and|or|in|for|" +
+  "by|with|from|vitamin|type|class|plan) )[a-z]{2,} (?=An? (?!is|was|and|or)[A-Za-z][a-z]+ |" +
+  "(?:The|Two|Three|Four|Five|Several|Some|There|This|These|He|She|It|They|We|People|Men|Women|" +
+  "Children|Kids|Man|Woman|Boy|Girl|His|Her|Their|Young|Old|Group) [a-z]{2,})", "gu");
 const ENDS_UNSPACED = new RegExp(`${UNSPACED.source}["'\u201d\u2019]*$`);
 const CUTS = [ // the best places first, and how far from the middle they may be
   [/(?<=[;:])\s|\s(?=[\u2014\u2013-]\s)|(?<=[\uff1b\uff1a])/g, 1 / 3],
@@ -25,9 +30,11 @@ export function split(text, language) {
   const found = new Set(Array.from(segmenter.segment(text), ({ index }) => index));
   for (const { index, 0: space } of text.matchAll(BEFORE_NUMBER)) found.add(index + space.length);
   found.delete(0);
-  const starts = [...found].sort((one, other) => one - other).filter((index) =>
+  const starts = [...found].filter((index) =>
     ends(text.slice(Math.max(0, index - 80), index), text.slice(index, index + 2), language));
-  return trimmed(text, [0, ...starts]);
+  const begins = language === "en" ? [...text.matchAll(BEGINS_IN_ENGLISH)] : [];
+  starts.push(...begins.map(({ index, 0: word }) => index + word.length));
+  return trimmed(text, [...new Set([0, ...starts])].sort((one, other) => one - other));
 }
 
 export const isUnspaced = (character) => UNSPACED.test(character);

@@ -27,7 +27,7 @@ def export_of(untrained, made_once):
     def exported(name, runtime, weights="float32"):
         def make(folder):
             from keras_transformer.export.web.page import export_web, runtime_files
-            from keras_transformer.loading import decoding_config, restore
+            from keras_transformer.restoring import decoding_config, restore
 
             trained = restore(untrained, "average:2")
             card = trained.card(decoding_config(trained, beam_size=3), weights=weights)

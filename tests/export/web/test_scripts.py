@@ -28,7 +28,8 @@ const model = {
 };
 const maxLength = (ids) => ids.length > 1 ? ids.length + 9 : 0;
 const requests = sources.map((ids, n) => ({ ids, prefix: prefixes[n] ?? [] }));
-const found = await search(model, requests, { beams, alpha, exact, maxLength });
+const options = { beams, alpha, exact, maxLength, earlyStopping: early };
+const found = await search(model, requests, options);
 answer(found.map((row) => row.map(({ ids, score }) => [score, ids])));
 """
 
@@ -83,7 +84,7 @@ SOURCES = [[4, 5, 2], [2], [6, 7, 8, 9, 2], [4, 2], [11, 10, 9, 2]]
 def test_beam_search_finds_what_the_example_finds(run_script, table, beams, alpha):
     expected = load_example().search(Lattice(table), SOURCES, beams, alpha)
     values = {"table": table.tolist(), "sources": SOURCES, "prefixes": []}
-    found = run_script(SEARCH, **values, beams=beams, alpha=alpha, exact=beams)
+    found = run_script(SEARCH, **values, beams=beams, alpha=alpha, exact=beams, early=False)
     assert [[ids for _, ids in row] for row in found] == [[i for _, i in row] for row in expected]
     for row, other in zip(found, expected, strict=True):
         scores = [[score for score, _ in each] for each in (row, other)]
@@ -91,7 +92,7 @@ def test_beam_search_finds_what_the_example_finds(run_script, table, beams, alph
 
 
 def test_prefixes_and_the_best_alone(run_script, table):
-    values = {"table": table.tolist(), "sources": SOURCES, "beams": 4, "alpha": 0.6}
+    values = {"table": table.tolist(), "sources": SOURCES, "beams": 4, "alpha": 0.6, "early": False}
     every = run_script(SEARCH, **values, prefixes=[], exact=4)
     best = run_script(SEARCH, **values, prefixes=[], exact=1)
     assert [row[0] for row in best] == [row[0] for row in every]
@@ -102,11 +103,22 @@ def test_prefixes_and_the_best_alone(run_script, table):
     assert all(ids[:3] == [7, 7, 7] for _, ids in found[2])
 
 
+def test_early_stopping(run_script):
+    """After token 4, the end has probability 0.4; a longer translation would score more."""
+    table = np.full((STATES, V), np.log(0.6 / (V - 1)))
+    table[:, 2], table[:, 4] = np.log(0.4), np.log(0.59)
+    values = {"table": table.tolist(), "sources": [[4, 2]], "prefixes": []}
+    values |= {"beams": 2, "alpha": 2.0, "exact": 1}
+    lengths = [len(run_script(SEARCH, **values, early=early)[0][0][1]) for early in (True, False)]
+    assert lengths[0] < lengths[1]
+
+
 TEXTS = [
     ('It rains. We stay!  Do you? She said: "No." He left.', "en"),
     ("Dr. Smith met M. Blair at 3.30 p.m. in the U.S. capital. They spoke.", "en"),
     ("Am 3. Mai kam er. Nr. 5 blieb. Das kostet z. B. 5 Euro.", "de"),
     ("They sit in a garden. 2 girls play with 3 dogs. Nr. 5 is red.", "en"),
+    ("A man walks A dog runs home. They like the Two towers and plan A for this.", "en"),
     ("  no stop ", "en"),
     ("これは文です。次の文です。", "ja"),
     ("", "en"),
