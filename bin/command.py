@@ -437,7 +437,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
     except InputError as error:
         _fail(with_flag(error))
     except ModuleNotFoundError as error:
-        if error.name not in OF_TENSORFLOW:
+        if str(error.name).partition(".")[0] not in OF_TENSORFLOW:
             raise
         rule = "must be installed for all but a model in CTranslate2's format"
         _fail(str(InputError("TensorFlow", rule, f"none installed ({reason(error)})")))
