@@ -9,8 +9,8 @@ Y, its EOS counted, scores
 Each step extends the K alive hypotheses of a sentence by the 2K best tokens: at most K of them are
 EOS, so that at least K hypotheses stay alive whatever finishes. A sentence stops at its maximum
 length, or when no alive hypothesis can still enter its best `n_best`; with `early_stopping`, when
-none could at its present length. Sentences that have stopped leave the batch, a round of steps at a
-time; what a sentence gets does not depend on the others.
+none could enter the best K at its present length. Sentences that have stopped leave the batch, a
+round of steps at a time; what a sentence gets does not depend on the others.
 
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
@@ -374,12 +374,13 @@ def can_improve(
     log P(best alive) / lp(longest). It must beat the last of the best `n_best`, which is -inf while
     there are fewer; when sampling, of all.
 
-    With the maximum length, nothing is lost. With the present one (`early_stopping`), which is the
-    rule of Hugging Face's search unless told otherwise, a longer hypothesis that would still win
-    because of the length penalty may be lost.
+    With the maximum length, nothing is lost. `early_stopping` takes the present one, and all K best
+    finished hypotheses, which is the rule of Hugging Face's search unless told otherwise: a longer
+    hypothesis that would still win because of the length penalty may be lost.
     """
-    is_sample = settings.options.sampling is not None
-    n_best = settings.options.beam_size if is_sample else ranking.n_best
+    options = settings.options
+    is_of_all = options.sampling is not None or options.early_stopping
+    n_best = options.beam_size if is_of_all else ranking.n_best
     best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
     bound = best_alive / length_penalty(longest, ranking.alpha)
     return bound > finished.scores[:, n_best - 1]

@@ -78,8 +78,8 @@ class DecodingConfig:
     sampling: SamplingConfig | None = None
     early_stopping: bool = option(
         False,
-        "End the search of a sentence when no unfinished hypothesis would win at its present "
-        "length. Faster; one that would win by growing longer is lost.",
+        "End the search of a sentence when no unfinished hypothesis, at its present length, is "
+        "better than the worst finished one. Faster; what would win by growing longer is lost.",
     )
     min_length: Count = option(0, "Fewest subwords of a translation, its end counted.")
     no_repeat_ngram_size: Annotated[int, between(0, 100)] = option(

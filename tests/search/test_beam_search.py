@@ -181,6 +181,10 @@ def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
     for early_stopping in (False, True):
         settings = settings_of(beam_size, 3.0, early_stopping=early_stopping)
         result = table_search(tables, max_lengths, settings)
+        if early_stopping:
+            sure = settings_of(beam_size, 3.0, early_stopping=True, n_best=1)
+            for one, other in zip(table_search(tables, max_lengths, sure), result, strict=True):
+                np.testing.assert_array_equal(one, other)
         wanted[early_stopping] = [
             reference_search(table, max_length, settings.options)
             for table, max_length in zip(tables, max_lengths, strict=True)
