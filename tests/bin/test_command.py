@@ -172,8 +172,8 @@ def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
 
     phrases = tmp_path / "phrases"
     phrases.write_text("a cat\n\n the dog \n")
-    given = {"beam_size": 3, "alpha": 0.5, "batch_tokens": 7, "min_length": 2}
-    given |= {"no_repeat_ngram_size": 4, "forbidden_phrases": phrases}
+    given = {"beam_size": 3, "alpha": 0.5, "batch_tokens": 7, "early_stopping": True}
+    given |= {"min_length": 2, "no_repeat_ngram_size": 4, "forbidden_phrases": phrases}
     arguments = [f"--{name}={value}" for name, value in given.items()]
     command = load_program("evaluate", "--data_dir=d", *arguments).run.__globals__
     options = command["search_options"]()
