@@ -148,7 +148,7 @@ def int8_matrix(values: np.ndarray) -> Int8Matrix:
 def has_int8_instructions() -> bool:
     """Whether the processor has instructions for products of int8 (VNNI), as Linux on x86 says.
 
-    Without them, such products take as long as those of float32, and longer where rows are few.
+    Without them, such products take longer than those of float32, above all where rows are few.
     """
     try:
         return "_vnni" in Path("/proc/cpuinfo").read_text()  # avx512_vnni or avx_vnni
