@@ -2,6 +2,7 @@
 
 TF_CPP_MIN_LOG_LEVEL hides what TensorFlow says of the processor and of missing GPUs, but not what
 two of its libraries log while they are loaded: whatever the level, Abseil writes that to stderr.
+Neither does it hide what the SentencePiece in tensorflow_text says of a vocabulary.
 
 TensorFlow uses oneDNN on x86 only where a processor has AVX-512 VNNI, bfloat16 or AMX, unless a
 variable says otherwise. It is faster on the others, too.
@@ -21,8 +22,11 @@ from types import ModuleType
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all lines; 1: warnings; 2: errors; 3: what ends the process
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # 1: on; 0: off
-# Lines of information of Abseil's log, and how it introduces itself.
-_INFORMATION = re.compile(rb"I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\] |WARNING: All log messages before ")
+# Lines of information of Abseil's log, how it introduces itself, and lines of SentencePiece's.
+_INFORMATION = re.compile(
+    rb"I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\] |WARNING: All log messages before "
+    rb"|\w+\.cc\(\d+\) LOG\(INFO\) "
+)
 
 
 class QuietTensorFlow(importlib.abc.MetaPathFinder):
@@ -41,11 +45,11 @@ class QuietTensorFlow(importlib.abc.MetaPathFinder):
         if platform.machine() == "x86_64":
             os.environ.setdefault(ONEDNN, "1")
         os.environ.setdefault(LEVEL, "2" if _has_gpu() else "3")
-        if spec is not None and os.environ[LEVEL] != "0":
+        if spec is not None:
             execute = spec.loader.exec_module
 
             def execute_quietly(module: ModuleType) -> None:
-                with _without_information():
+                with without_information():
                     execute(module)
 
             spec.loader.exec_module = execute_quietly
@@ -58,8 +62,14 @@ def _has_gpu() -> bool:
 
 
 @contextlib.contextmanager
-def _without_information() -> Iterator[None]:
-    """Holds back what is written to stderr, and then writes it without lines of information."""
+def without_information() -> Iterator[None]:
+    """Holds back what is written to stderr, and then writes it without lines of information.
+
+    With a level of 0, nothing is held back.
+    """
+    if os.environ.get(LEVEL) == "0":
+        yield
+        return
     try:
         stderr = os.dup(2)
     except OSError:  # it is closed

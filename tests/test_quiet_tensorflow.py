@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.processes import PATIENCE
-from tests.program_fixtures import PAIRS
 
 ROOT = Path(__file__).parents[1]
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -78,20 +77,24 @@ def test_a_process_without_stderr(tmp_path):
     assert fresh(code, tmp_path)[:2] == (0, b"False\n")
 
 
-def test_a_first_translation_in_python(untrained):
-    code = f"import keras_transformer as kt; print(kt.load({str(untrained)!r}).translate(['a'])[0])"
+@pytest.mark.parametrize("model", ["untrained", "exported"])
+def test_a_first_translation_in_python(request, model):
+    path = str(request.getfixturevalue(model))
+    code = f"import keras_transformer as kt; print(kt.load({path!r}).translate(['a'])[0])"
     code, output, errors = fresh(code)
     assert code == 0 and output.startswith(b"[Translation(")
     assert errors == b""
 
 
 @pytest.mark.slow  # two processes that import TensorFlow
-def test_programs(untrained, prepared):
+def test_programs(untrained, prepared, tmp_path):
+    foreign = rb"\.cc[:(]\d+|absl|WARNING|CUDA|oneDNN"
+    (tmp_path / "text").write_text("the cat\n")
     model = f"--model_dir={untrained}"
-    code, output, errors = fresh([ROOT / "bin" / "translate.py", model, "--input=/dev/null"])
-    assert (code, output) == (0, b"")
-    assert json.loads(errors)["lines"] == 0  # nothing but the result
+    code, output, errors = fresh([ROOT / "bin/translate.py", model, f"--input={tmp_path}/text"])
+    assert code == 0 and output.count(b"\n") == 1
+    assert errors.splitlines()[-1].startswith(b"{") and not re.search(foreign, errors)
     data = [f"--data_dir={prepared}", "--split=test", "--beam_size=1"]
-    code, output, errors = fresh([ROOT / "bin" / "evaluate.py", model, *data])
-    assert code == 0 and json.loads(output)["sentences"] == len(PAIRS)
-    assert not re.search(rb"\.cc:\d+\]|absl|WARNING", errors)
+    code, output, errors = fresh([ROOT / "bin/evaluate.py", model, *data])
+    assert code == 0 and json.loads(output)["split"] == "test"
+    assert not re.search(foreign, errors)

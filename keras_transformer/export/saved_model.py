@@ -34,6 +34,7 @@ from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard
+from keras_transformer.quiet_tensorflow import without_information
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.ensemble import ensemble_of
 from keras_transformer.search.matrices import require_int8
@@ -123,7 +124,8 @@ def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
     import tensorflow_text  # noqa: F401 (registers the operations of its text signatures)
 
     try:
-        return ExportedGraphs(dict(tf.saved_model.load(str(path)).signatures))
+        with without_information():
+            return ExportedGraphs(dict(tf.saved_model.load(str(path)).signatures))
     except Exception as error:  # damaged bytes can end in any
         rule = "must be a directory that an export has made"
         raise InputError("path", rule, f"{str(path)!r}: {reason(error)}") from None
