@@ -202,7 +202,7 @@ def score(translator: "Translator", data: str, model: str, timed: Timed) -> list
 def write_export(model: str, export: str) -> None:
     """Does what bin/export.py does, and replaces an earlier export."""
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.loading import decoding_config, restore
+    from keras_transformer.restoring import decoding_config, restore
 
     trained = restore(model)
     today = datetime.date.today().isoformat()

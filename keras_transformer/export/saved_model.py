@@ -89,7 +89,7 @@ def export_saved_model(
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=exported)
-        for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
+        for file in {vocabulary.file for vocabulary in vocabularies}:  # for restoring.restore
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
         write_warm_up(folder, exported)
 

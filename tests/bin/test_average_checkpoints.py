@@ -22,7 +22,7 @@ def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
 
 
 def test_the_average_is_used_from_then_on(call_program, untrained, tmp_path):
-    from keras_transformer.loading import restore
+    from keras_transformer.restoring import restore
 
     def loaded(*checkpoint):
         trained = restore(model_dir, *checkpoint)
