@@ -18,7 +18,7 @@ from keras_transformer.errors import InputError, require
 
 
 class Rule(NamedTuple):
-    """What must hold for a value beside its type: Annotated[TYPE, Rule(...)]."""
+    """A rule for a value beside its type: Annotated[TYPE, Rule(...)]."""
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]

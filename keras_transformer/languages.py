@@ -12,7 +12,7 @@ NAMES = Locale("en").languages  # English names by code
 
 
 class ModelLanguages(NamedTuple):
-    """What a model translates: codes of languages."""
+    """The languages of a model, as codes."""
 
     directions: tuple[Direction, ...]  # none where the sources of an imported model are not known
     targets: tuple[str, ...]

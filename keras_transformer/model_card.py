@@ -1,4 +1,4 @@
-"""What is known of a trained model: a ModelCard, which an export keeps as checked JSON.
+"""The facts of a trained model: a ModelCard, which an export keeps as checked JSON.
 
 Imports no TensorFlow, so that programs can refuse a wrong directory before they wait for it.
 """
@@ -38,7 +38,7 @@ Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]
 
 @dataclasses.dataclass(frozen=True)
 class ModelOrigin:
-    """What a model was trained for, how, and on which data, as far as that is known."""
+    """The task, training and data of a model, as far as they are known."""
 
     task: Task = "translation"
     # Of parsing, or of several target languages (language_codes.py).
@@ -56,7 +56,7 @@ class ModelOrigin:
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """What is known of a trained model.
+    """The facts of a trained model.
 
     In JSON (`to_json`), the fields of `origin`, `checkpoint` and `decoding` are beside the others.
     """

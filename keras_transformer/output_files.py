@@ -99,7 +99,7 @@ def opened_output(path: str) -> Iterator[Output | BinaryIO]:
 
 @contextlib.contextmanager
 def _compressing(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """What compresses the bytes of a file, if its name says so; otherwise the file."""
+    """A compressor of the file, if its name asks for one; otherwise the file."""
     if path.endswith(".gz"):
         # Without a name and a date, equal contents are equal files.
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:

@@ -82,7 +82,7 @@ class TrainedModel(NamedTuple):
         return facts
 
     def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
-        """What is known of the model, if it translates with `options`; `facts` are other fields."""
+        """The card of the model, if it translates with `options`; `facts` are other fields."""
         configs = [model.config for model in self.models]
         limit = options.limits(*configs).source
         return ModelCard(

@@ -1,1 +1,1 @@
-"""What every head attends to, as pictures and pages (Figures 3 to 5)."""
+"""The attention of every head, as pictures and pages (Figures 3 to 5)."""

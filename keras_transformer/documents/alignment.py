@@ -1,4 +1,4 @@
-"""What of a translation comes from what of its sentence.
+"""Which units of a translation come from which units of its sentence.
 
 Both are cut into units, which are words and punctuation marks:
 
@@ -85,7 +85,7 @@ class Alignment:
                 unit += 1
 
     def word(self, unit: int) -> str:
-        """What a unit of the translation reads as."""
+        """The text of a unit of the translation."""
         return self.translation[slice(*self.targets[unit])]
 
     def is_word(self, unit: int) -> bool:

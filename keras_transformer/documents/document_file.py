@@ -51,7 +51,7 @@ FIRST_BYTES = 16  # by which kinds of files are known
 
 @dataclasses.dataclass(frozen=True)
 class DocumentConfig:
-    """What is read and written, and how."""
+    """The input and output of a document's translation, and its options."""
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout

@@ -162,7 +162,7 @@ def _is_code(properties: XmlElement | None, name: str) -> bool:
 
 
 def _field_signs(run: XmlElement) -> list[str]:
-    """What of fields is in a run: "begin", "separate", "end"."""
+    """The marks of fields in a run: "begin", "separate", "end"."""
     if run.name != "w:r":
         return []
     signs = (one.attributes.get("w:fldCharType") for one in run.elements if one.name == "w:fldChar")

@@ -259,7 +259,7 @@ def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
 
 
 def text_of_note(element: Sequence[Tag], before: str) -> str:
-    """What the sign of a note or an exponent reads as.
+    """The text of the sign of a note, or of an exponent.
 
     A number directly after a word is read, as an exponent is a part of its word. All else is not:
     a sign after a full stop would hide where the sentence ends.

@@ -46,7 +46,7 @@ SHOWN_NUMBERS = 10  # of lines, in a warning about them
 
 @dataclasses.dataclass(frozen=True)
 class LinesConfig:
-    """What is read and written, and how."""
+    """The input and output of a translation line by line, and its options."""
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
@@ -102,7 +102,7 @@ def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output |
 
 
 def name_of(input: str) -> str:
-    """What errors call the input."""
+    """The name of the input in errors."""
     return "stdin" if input == STANDARD_STREAM else input
 
 

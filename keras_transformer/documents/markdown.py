@@ -95,7 +95,7 @@ class _Source:
         return self._line_starts[line] if line < len(self._line_starts) else len(self.text)
 
     def original(self, begin: int, end: int) -> str:
-        """What the document has for text[begin:end]."""
+        """The document's source of text[begin:end]."""
         return self._document[self._place(begin) : self._place(end)]
 
     def _place(self, place: int) -> int:
@@ -548,7 +548,7 @@ class _Inline:
         return (self._original(span.begin, begin), *parts, source)
 
     def _with_label(self, source: str, begin: int, end: int) -> str:
-        """What ends a link with the text content[begin:end].
+        """The source that ends a link with the text content[begin:end].
 
         If its text names its target, as that of [text] and [text][] does, the name is added: the
         text will be another one.

@@ -37,7 +37,7 @@ class Slot(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Insertion:
-    """What is inserted into the translation: marks, and the text between them; or a break."""
+    """An insertion into the translation: marks, and the text between them; or a break."""
 
     nodes: list[Node]
     is_break: bool = False
@@ -48,7 +48,7 @@ class Insertion:
 
     @property
     def text(self) -> str:
-        """What it reads as."""
+        """The text that it reads as."""
         return text_of(self.nodes)
 
     @property

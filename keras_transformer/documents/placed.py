@@ -18,7 +18,7 @@ from keras_transformer.documents.segments import Mark, Piece, pieces_of
 
 
 def gaps_of(alignment: Alignment) -> list[Piece]:
-    """What is before each unit of a translation, and after the last one."""
+    """The text before each unit of a translation, and after the last one."""
     text = alignment.translation
     edges = [0, *(place for unit in alignment.targets for place in unit), len(text)]
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]

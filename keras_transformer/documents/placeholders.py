@@ -1,4 +1,4 @@
-"""What is no language within text: URLs, placeholders of programs, emoji, and signs before items.
+"""Finds what is no language within text: URLs, placeholders of programs, emoji, signs before items.
 
 Each becomes a WHOLE mark, written as the segment writes text. A format that writes URLs in another
 way than text makes the marks of them itself.

@@ -21,7 +21,7 @@ from keras_transformer.markup import well_formed
 
 
 class _Item(NamedTuple):
-    """What a paragraph has at one place: the name of a method of Runs, and what it was given."""
+    """A step in reading a paragraph: the name of a method of Runs, and its arguments."""
 
     kind: str
     source: str  # of a text, its properties
@@ -52,7 +52,7 @@ class Runs:
         self._items.append(_Item("space", source, text))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
-        """What is not translated: see SegmentBuilder.kept."""
+        """Adds what is not translated: see SegmentBuilder.kept."""
         self._items.append(_Item("kept", source, text, parts))
 
     def begin(self, source: str) -> None:

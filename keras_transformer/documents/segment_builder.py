@@ -47,7 +47,7 @@ class OpenTags:
         return self._numbers[name] > 0
 
     def silent(self, source: str) -> None:
-        """What is not needed beside translated text, and not written there."""
+        """Adds what is not needed beside translated text, and not written there."""
         self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable) -> None:
@@ -71,7 +71,7 @@ class OpenTags:
 
 @dataclasses.dataclass(eq=False)
 class _Leaf:
-    """What a paragraph has at one place: a word, a space, a tag, or what is kept."""
+    """A piece of a paragraph: a word, a space, a tag, or what is kept."""
 
     source: str  # as the document writes it
     text: str = ""  # what it reads as
@@ -144,7 +144,7 @@ class SegmentBuilder:
         self._add(_Leaf(source, text, is_space=True, written=written))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
-        """What is not translated: an image, a code span.
+        """Adds what is not translated: an image, a code span.
 
         Args:
             source: as the document writes it.
@@ -154,7 +154,7 @@ class SegmentBuilder:
         self._add(_Leaf(source, text, parts=parts))
 
     def silent(self, source: str) -> None:
-        """What is not needed beside translated text, and not written there."""
+        """Adds what is not needed beside translated text, and not written there."""
         self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
@@ -274,7 +274,7 @@ def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
 def _trimmed(
     pieces: Sequence[_Leaf | _Tagged],
 ) -> tuple[list[_Leaf], Sequence[_Leaf | _Tagged], list[_Leaf]]:
-    """What a segment needs of pieces, and what can stay before and after it."""
+    """Splits pieces into those that a segment needs, and those that stay before and after it."""
     before: list[_Leaf] = []
     after: list[_Leaf] = []
     first, last = 0, len(pieces)

@@ -19,7 +19,7 @@ from keras_transformer.translate.answers import Span
 
 
 class MarkKind(Enum):
-    """What a mark does to the text beside it."""
+    """The effect of a mark on the text beside it."""
 
     OPEN = "open"  # begins an element, as <b> does
     CLOSE = "close"
@@ -78,7 +78,7 @@ def pieces_of(nodes: Iterable[Node]) -> Iterator[Piece]:
 
 
 def text_of(nodes: Iterable[Node]) -> str:
-    """What nodes read as."""
+    """The text of nodes."""
     return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces_of(nodes))
 
 

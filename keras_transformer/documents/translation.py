@@ -36,7 +36,7 @@ class AlignedText(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What translates sentences."""
+    """A translator of sentences."""
 
     translate: Callable[[Sequence[str]], list[str]]
     align: Callable[[Sequence[str]], list[AlignedText]]  # translates, too

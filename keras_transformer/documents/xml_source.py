@@ -107,11 +107,11 @@ class XmlSource:
         self.root = self._open[0].elements[-1]
 
     def source(self, start: int, end: int | None = None) -> str:
-        """What stands at the bytes from start to end, or to the end of all."""
+        """The text of the bytes from start to end, or to the end of all."""
         return self._content[start:end].decode("utf-8")
 
     def parts(self, found: Iterable["Found"], start: int = 0, end: int | None = None) -> Parts:
-        """What stands from one byte to another one, with parts in place of what was found there."""
+        """The text from one byte to another, with parts in place of what was found there."""
         parts: list[str | Segment] = []
         for place in found:
             parts += [self.source(start, place.start), *place.parts]

@@ -1,4 +1,4 @@
-"""What a model directory keeps of evaluations and of training, read without TensorFlow.
+"""Results of evaluations and of training in a model directory, read without TensorFlow.
 
 evaluation-SPLIT.json   the last result of an evaluation on that split
 decoding.json           the length penalty that was chosen for the model, if any

@@ -122,7 +122,7 @@ def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Directio
 
 
 def package_name(direction: Direction) -> str:
-    """What Argos Translate calls a package of this direction."""
+    """Argos Translate's name for a package of this direction."""
     return f"translate-{direction.source}_{direction.target}"
 
 

@@ -183,7 +183,7 @@ class Writer:
             self._rotation = (graph.node("Cos", angles), graph.node("Sin", angles))
 
     def padding_bias(self) -> str:
-        """What is added to the scores of sources: float32 [B, 1, 1, S]."""
+        """The bias that masks the padding of sources: float32 [B, 1, 1, S]."""
         graph = self.graph
         padding = graph.node("Equal", "source", graph.weight(np.int32(PAD_ID)))
         bias = graph.node("Where", padding, self.number(MASKED_SCORE), self.number(0))
@@ -334,5 +334,5 @@ class Writer:
 
 
 def _scales(matrix: Int8Matrix) -> np.ndarray:
-    """What a level of each column stands for, float32 [E]."""
+    """The scale of each column, float32 [E]."""
     return (matrix.ranges.numpy() / 127).astype(np.float32)

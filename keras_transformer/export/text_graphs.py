@@ -74,7 +74,7 @@ class TextGraphs:
 
     @graph(TEXTS)
     def beams(self, text) -> Tensors:
-        """Does what `n_best` does, and ends as soon as the best translation is certain."""
+        """Like `n_best`, but ends as soon as the best translation is certain."""
         return self._translate(text, tf.fill(tf.shape(text), ""), None, n_best=1)
 
     @graph(TEXTS)
@@ -93,12 +93,12 @@ class TextGraphs:
 
     @graph(TEXTS, TEXTS)
     def complete(self, source, target) -> Tensors:
-        """Does what `n_best` does; each translation begins with its target, "" for anything."""
+        """Like `n_best`; each translation begins with its target, "" for anything."""
         return self._translate(source, target, None, self._options.exact)
 
     @graph(TEXTS, TEXTS, TEXTS)
     def constrain(self, source, target, phrases) -> Tensors:
-        """Does what `complete` does; each translation contains its phrases, with tabs between them.
+        """Like `complete`; each translation contains its phrases, with tabs between them.
 
         Where there is no room for all of them, translations with most of them come first.
         """

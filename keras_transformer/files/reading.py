@@ -1,4 +1,4 @@
-"""What is read: bytes, also of compressed files, lines of text, and digests of content."""
+"""Reads bytes, also of compressed files, lines of text, and digests of content."""
 
 import codecs
 import contextlib
@@ -154,7 +154,7 @@ def require_text(line: str, name: str, number: int) -> None:
 
 
 def _not_utf_8(start: bytes) -> str | None:
-    """What a file is that begins with such bytes, if they say so."""
+    """The kind of a file that begins with such bytes, if they tell."""
     if start.startswith(tuple(UTF_16_MARKS)):
         return "UTF-16, by its byte order mark"
     for mark, ending in COMPRESSED.items():

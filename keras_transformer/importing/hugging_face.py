@@ -156,7 +156,7 @@ def _read_weights(file: Path) -> dict[str, Any]:
 
 
 def _names_of_embeddings(has_shared_vocabulary: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
-    """What the tensors of embeddings may be called; the first one that a file has counts.
+    """The names that tensors of embeddings may have; the first one that a file has counts.
 
     A file has a matrix that is used several times once or several times, under any of its names.
     """

@@ -247,7 +247,7 @@ def _sentencepiece_model(vocabulary: Path, name: str) -> Path:
 
 
 def _names(config: TransformerConfig) -> dict[str, tuple[str, ...]]:
-    """What the tensor of each variable may be called."""
+    """The names that the tensor of each variable may have."""
     norm_names = PRE_NORM_NAMES if config.norm == "pre" else POST_NORM_NAMES
     layer_names = DENSE_NAMES | norm_names
     return names_of_layers(config, LAYER_PREFIX, first_layer=1, names=layer_names) | OTHER_NAMES

@@ -1,4 +1,4 @@
-"""What encoder and decoder share: a stack of layers, and what may follow the last one."""
+"""The base of encoder and decoder: a stack of layers, maybe with a last normalization."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the layers of encoder and decoder share: their settings, and the making of sublayers."""
+"""The base of encoder and decoder layers: their settings, and the making of sublayers."""
 
 import keras
 

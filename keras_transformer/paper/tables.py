@@ -19,7 +19,7 @@ NOT_RUN = "not run here"
 
 
 class MeasuredLayers(NamedTuple):
-    """What belongs to a row of Table 1."""
+    """A row of Table 1."""
 
     path: str  # its name in the result of `path_lengths`
     timed: tuple[str, ...]  # the layers that the benchmark of layers times
@@ -272,7 +272,7 @@ def _tested(trained: Rows, score: str, further_results: list[str]) -> Rows:
 
 
 def _full_size_scores(measured: Rows, presets: list[str], score: str) -> str:
-    """What full-size models of the presets scored, and on what; NOT_RUN if there are none."""
+    """The scores of full-size models of the presets, and their data; NOT_RUN if there are none."""
     scores = []
     for row in measured:
         if row["row"] in presets and row["full_size"] and row[score] is not None:

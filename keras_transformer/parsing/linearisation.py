@@ -217,7 +217,7 @@ class _Builder:
             self.open[-1].children.extend(self._nodes(closed))
 
     def _nodes(self, closed: _OpenConstituent) -> list[Tree]:
-        """What a constituent becomes: a node, one node for each part of S+VP, or nothing."""
+        """The nodes of a constituent: one, one for each part of S+VP, or none."""
         children = closed.children
         if not children:
             self.repairs.empty_constituents += 1

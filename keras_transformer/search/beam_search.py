@@ -39,7 +39,7 @@ from keras_transformer.search.rounds import search_in_rounds
 
 
 class Cache(Protocol):
-    """What a step function keeps from step to step: a named tuple of tensors [B, ...], or nests."""
+    """The cache of a step function: a named tuple of tensors [B, ...], or nests of them."""
 
     def reordered(self, parents: tf.Tensor) -> "Cache":
         """The cache of hypotheses that continue their parents, int32 [B, K]."""
@@ -49,7 +49,7 @@ class Cache(Protocol):
 
 
 class Ranking(NamedTuple):
-    """What is wanted of the hypotheses of a search."""
+    """The ranking of hypotheses, and how many of them must be the best."""
 
     n_best: tf.Tensor  # int32 scalar, how many of them must be the best ones
     alpha: tf.Tensor  # float32 scalar, of the length penalty
@@ -75,7 +75,7 @@ class Alive(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """What a step of the search hands to the next; B shrinks from round to round."""
+    """The state of a search between steps; B shrinks from round to round."""
 
     position: tf.Tensor  # int32 scalar, number of steps made
     running: tf.Tensor  # bool [B], whether the sentence is still searched

@@ -1,4 +1,4 @@
-"""What a search keeps from one target position to the next."""
+"""The keys and values that a search keeps from one target position to the next."""
 
 from typing import NamedTuple
 

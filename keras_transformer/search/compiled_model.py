@@ -100,7 +100,7 @@ class CompiledModel(NamedTuple):
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
     ) -> tuple[ScaledRows, SearchCache]:
-        """Does what `step` does for one beam, without scaling logits that are only compared."""
+        """Like `step`, for one beam, without scaling logits that are only compared."""
         states, cache = decode_position(self, ids, cache, position)
         return self.weights.logits.apply_scaled(states), cache
 

@@ -134,7 +134,7 @@ class LengthLimits:
 
 
 class SearchSettings(NamedTuple):
-    """What stays the same during a search."""
+    """The settings that stay the same during a search."""
 
     options: DecodingConfig
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that no hypothesis contains

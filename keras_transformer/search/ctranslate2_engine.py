@@ -41,7 +41,7 @@ OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
 
 
 class Hypothesis(NamedTuple):
-    """What a search has found."""
+    """A target that a search has found."""
 
     tokens: list[str]  # with EOS, unless it reached its limit before
     log_prob: float  # natural logarithm

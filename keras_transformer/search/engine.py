@@ -1,4 +1,4 @@
-"""What an engine does: it searches, scores and explains sequences of ids.
+"""The interface of an engine, which searches, scores and explains sequences of ids.
 
 Everything above search/ uses an engine through these four functions and does not know which one it
 is. TensorFlow's engine is tensorflow_engine.py. This file does not import TensorFlow.
@@ -15,7 +15,7 @@ Rows = Sequence[np.ndarray]  # int32 each: the ids of B sentences, of any length
 
 
 class Request(NamedTuple):
-    """What is to be searched for a batch."""
+    """A batch to search."""
 
     ids: Rows  # of the sources, each with EOS; EOS alone stands for an empty sentence
     prefix: Rows | None = None  # what the target of each source begins with, without EOS

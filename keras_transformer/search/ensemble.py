@@ -50,7 +50,7 @@ class Ensemble(NamedTuple):
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
     ) -> tuple[ScaledRows, SearchCache]:
-        """Does what `step` does for one beam; scales are 1."""
+        """Like `step`, for one beam; scales are 1."""
         logits, cache = self.step(ids, cache, position)
         return ScaledRows(logits[:, 0], tf.ones_like(logits[:, 0, :1])), cache
 

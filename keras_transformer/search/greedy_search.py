@@ -26,7 +26,7 @@ class Greedy(NamedTuple):
 
 
 class GreedyState(NamedTuple):
-    """What a step hands to the next; B shrinks from round to round."""
+    """The state of a search between steps; B shrinks from round to round."""
 
     position: tf.Tensor  # int32 scalar, number of steps made
     running: tf.Tensor  # bool [B], whether the sentence is still searched
@@ -133,7 +133,7 @@ def _with_prefix(
 
 
 def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
-    """What there is of each sentence, after its last step."""
+    """The target of each sentence, after its last step."""
     is_end = state.ids == settings.eos_id  # [B, 1, L]
     until_end = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1  # [B, 1]
     lengths = tf.where(tf.reduce_any(is_end, axis=2), until_end, state.max_lengths[:, None])

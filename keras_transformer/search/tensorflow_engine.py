@@ -87,7 +87,7 @@ class SearchGraphs:
 
     @graph(IDS, IDS, PHRASES, NUMBER, ALPHA)
     def constrain_ids(self, source, prefix, phrases, exact, alpha) -> Tensors:
-        """Does what `search_ids` does with required phrases.
+        """Like `search_ids`, with required phrases.
 
         Args:
             phrases: int32 [B, P, M], padded, without EOS: what each target contains. Where there is
@@ -97,7 +97,7 @@ class SearchGraphs:
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, prefix) -> Tensors:
-        """Does what `search_ids` does with one beam, without scores.
+        """Like `search_ids`, with one beam and without scores.
 
         Returns:
             ids and length, as `search_ids`; is_finite bool [B, 1], False where a logit is NaN
@@ -128,7 +128,7 @@ class SearchGraphs:
 
     @graph(IDS, IDS)
     def attention_ids(self, source, target) -> Tensors:
-        """Does what `align_ids` does, and adds the fields of alignment.AttentionMaps."""
+        """Like `align_ids`, with the fields of alignment.AttentionMaps."""
         logits, computed = decode_target(self.model.in_graph(), source, target)
         maps = [attention_maps(encoded, decoded) for encoded, decoded in computed]
         source_mask = computed[0][0].mask

@@ -264,7 +264,7 @@ def _feed_forward(layer, store_matrix) -> FeedForwardWeights:
 
 
 def _inner_layers(layer) -> list[keras.layers.Dense]:
-    """What the inputs of a feed-forward network are multiplied with."""
+    """The layers whose input is that of a feed-forward network."""
     is_gated = isinstance(layer, GatedFeedForward)
     return [layer.gate_dense, layer.inner_dense] if is_gated else [layer.inner_dense]
 

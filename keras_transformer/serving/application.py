@@ -170,7 +170,7 @@ class Service:
         return await handler(request)
 
     def _cors_headers(self, request: web.Request) -> dict[str, str]:
-        """What lets a page of another origin read the answer, if it may."""
+        """The headers that let a page of another origin read the answer, if it may."""
         origin = request.headers.get("Origin")
         if self.cors_origin is None or not allows(self.cors_origin, origin):
             return {}

@@ -213,7 +213,7 @@ def language_list(languages: ModelLanguages | None) -> list[dict[str, Any]]:
 def detected_language(
     detected: list[Detected] | None, languages: ModelLanguages | None
 ) -> dict[str, Any]:
-    """What `detectedLanguage` is: what was detected, or else the only language that it can be.
+    """The value of `detectedLanguage`: the detected language, or else the only possible one.
 
     Args:
         detected: the languages that the text may be in; None where no detector is installed.

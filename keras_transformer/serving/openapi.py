@@ -26,7 +26,7 @@ JSON_TYPE = "application/json"
 
 
 class Route(NamedTuple):
-    """What is answered to one method at one path."""
+    """The answers to one method at one path."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""What a request may say: its body becomes a dataclass, or it is refused.
+"""Reads requests: a body becomes a dataclass, or is refused.
 
 An InputError here is the sender's mistake, which errors.as_refusal answers with 400.
 """
@@ -53,7 +53,7 @@ class Limits:
 
     @property
     def rule(self) -> str:
-        """What the limits are, in words."""
+        """The limits, in words."""
         return (
             f"a request must have at most {self.max_sentences} texts "
             f"and {self.max_characters} characters of text"
@@ -141,7 +141,7 @@ class TranslateRequest:
 
     @property
     def sentences(self) -> list[str]:
-        """What is to be translated."""
+        """The texts to translate."""
         return self.texts if self.text is None else [self.text]
 
     @property

@@ -1,4 +1,4 @@
-"""What an answer says: the bodies of responses, which are JSON."""
+"""The bodies of responses, which are JSON."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What is answered where: a page to look at, the endpoints that it uses, and LibreTranslate's."""
+"""The routes: a page to look at, the endpoints that it uses, and LibreTranslate's."""
 
 from pathlib import Path
 

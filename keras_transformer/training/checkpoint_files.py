@@ -45,7 +45,7 @@ class CheckpointInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What a resumed run continues with, beside its variables and its position in the data."""
+    """The state of a resumed run beside its variables and its position in the data."""
 
     # Since the last point of the curves.
     sums: StepSums = dataclasses.field(default_factory=StepSums)
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointRecord:
-    """What is known of a checkpoint beside its weights: the content of NAME.json, and the name."""
+    """A checkpoint's description beside its weights: the content of NAME.json, and the name."""
 
     name: str  # of its files
     step: Count  # how many optimizer steps had been taken
@@ -205,7 +205,7 @@ def recover_checkpoints(directory: Path, prefix: str) -> None:
 
 
 def damage_of(error: BaseException) -> str:
-    """What a message says of a checkpoint that TensorFlow could not read."""
+    """Describes a checkpoint that TensorFlow could not read, for a message."""
     return f"damaged or missing files ({reason(error)})"
 
 

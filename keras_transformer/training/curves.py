@@ -1,4 +1,4 @@
-"""What a run reports: TensorBoard's curves, the same as lines of JSON, and a progress bar.
+"""Reports of a run: TensorBoard's curves, the same as lines of JSON, and a progress bar.
 
 TensorBoard shows two runs, `train` and `validation`. What both measure has the same name in both
 and shares a chart: quality/perplexity, and quality/loss, which is without label smoothing. Under

@@ -13,7 +13,7 @@ UPDATES_TO_DOUBLE = 2000  # the scale is doubled after this many finite updates 
 
 
 class Update(NamedTuple):
-    """What FusedAdam.apply has done."""
+    """The outcome of FusedAdam.apply."""
 
     gradient_norm: tf.Tensor  # float32 scalar, of all gradients together, unscaled and unclipped
     applied: tf.Tensor  # bool scalar; False where the norm was not finite and nothing was changed

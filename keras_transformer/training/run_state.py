@@ -11,7 +11,7 @@ from keras_transformer.training.step_sums import StepSums
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What depends on a clock, a signal or a disk. The chief of several workers decides for all."""
+    """Decisions by a clock, a signal or a disk. The chief of several workers decides for all."""
 
     seconds: float = 0.0  # see RunState.clock
     steps_per_call: int = 1  # how many steps the next call of TrainingStep.run may take

@@ -24,7 +24,7 @@ BATCH_SIGNATURE = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, N
 
 
 class LossesAndGradients(NamedTuple):
-    """What the backward pass over some rows of a batch gives; the sum over all rows is a step's."""
+    """The result of the backward pass over some rows; the sum over all rows is a step's."""
 
     smoothed_loss: tf.Tensor  # float32 scalar, summed over target tokens
     loss: tf.Tensor  # the same without label smoothing

@@ -1,4 +1,4 @@
-"""What training steps add up to."""
+"""The sums over training steps."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What is to be reported of many answers: counts of those of one call, file or document."""
+"""Counts of the answers of one call, file or document, for its report."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,5 +25,5 @@ class AnswerCounts:
             self.unfinished += answer.unfinished
 
     def of_trees(self) -> dict[str, Any]:
-        """What else is to be reported where the answers are trees; here, they are not."""
+        """Further counts where the answers are trees; here, they are not."""
         return {}

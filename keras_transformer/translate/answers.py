@@ -85,7 +85,7 @@ class TargetScore(NamedTuple):
 
 
 class PairAttention(NamedTuple):
-    """What predicting each of T target tokens attends to; see search/alignment.py."""
+    """The attention behind each of T target tokens; see search/alignment.py."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
     target_pieces: list[str]  # T subwords, "</s>" last

@@ -1,4 +1,4 @@
-"""What translations of a text must contain, by a list of terms."""
+"""Required phrases of translations, from a list of terms."""
 
 import re
 

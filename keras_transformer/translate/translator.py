@@ -211,7 +211,7 @@ class Translator:
         scores: bool = True,
         exact: int | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
-        """Does what `translate` does with texts that have their codes; see `with_codes`.
+        """Like `translate`, for texts that have their codes; see `with_codes`.
 
         Args:
             exact: how many of the translations must be the best ones; those of `config` if None.

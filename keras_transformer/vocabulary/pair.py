@@ -48,7 +48,7 @@ class VocabularyPair(NamedTuple):
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
-        """What config.json and the cards of exports know them by."""
+        """Their fingerprints, as config.json and the cards of exports name them."""
         own_source = self.own_source
         return {
             "vocabulary_fingerprint": self.target.fingerprint,

@@ -163,7 +163,7 @@ def export_web(
 
 
 def _shown(card: ModelCard) -> dict[str, Any]:
-    """What the page knows of the model, in the words of GET /model (serving/responses.py)."""
+    """The facts of the model for the page, in the words of GET /model (serving/responses.py)."""
     limits = card.decoding.limits(card.config)
     return {
         **card.to_json(),
@@ -177,7 +177,7 @@ def _shown(card: ModelCard) -> dict[str, Any]:
 
 
 def _described(contents: dict[str, bytes]) -> dict[str, dict[str, Any]]:
-    """What model.json says of files beside it."""
+    """The entries of model.json for files beside it."""
     described = {}
     for name, content in contents.items():
         digest = base64.b64encode(hashlib.sha384(content).digest()).decode("ascii")

@@ -102,7 +102,7 @@ def _sentencepiece(content: bytes, numbered: list[str]) -> dict[str, Any]:
 
 
 def _text(piece: str, kind: int | None, kinds: Any) -> str | int | None:
-    """What a piece adds to a text, as SentencePiece decodes it; spaces are still "▁"."""
+    """The text that a piece adds, as SentencePiece decodes it; spaces are still "▁"."""
     if kind == kinds.BYTE:
         return int(BYTE.fullmatch(piece)[1], 16)
     if kind == kinds.UNKNOWN:
