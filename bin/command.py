@@ -242,13 +242,14 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     rule = "must be given, or --saved_model, and not both"
     require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
+        names = ("checkpoint", "adapter", "adapter_scale")
+        require_unset({name: values[name].value for name in names if values[name].present})
         card = read_card(values.saved_model, "saved_model", FORMATS)
-        names = ["checkpoint", "adapter", "adapter_scale"]
         if card.contains_search:
-            names += [*search_fields(), *fixed_in_export]
+            names = [*search_fields(), *fixed_in_export]
+            require_unset({name: values[name].value for name in names if values[name].present})
         else:
             DecodingConfig(**search_options())  # refuses values that it cannot have
-        require_unset({name: values[name].value for name in names if values[name].present})
         return
     check_model_dir_flag()
 

@@ -88,8 +88,9 @@ def main():
     if not line_by_line:
         document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
         document.check_content()
+    sampling = sampling_config()
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
-    translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)
+    translator = load_model(n_best=FLAGS.n_best, sampling=sampling, mbr=FLAGS.mbr)
     if translator.card.origin.task == "parsing":
         refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
         line_by_line = True

@@ -63,10 +63,17 @@ def test_input_that_is_closed(redirected, untrained):
     assert done.code == 0 and "table3" in done.result
 
 
-@pytest.mark.parametrize("program", ["train", "prepare_data", "sweep", "translate"])
-def test_seeds_have_32_bits(call_program, program):
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("train", ["--data_dir=d", "--model_dir=m"]),
+        ("prepare_data", ["--dataset=grammar", "--data_dir=d"]),
+        ("sweep", []),
+        ("translate", ["--sample"]),
+    ],
+)
+def test_seeds_have_32_bits(call_program, program, arguments):
     for seed in (-1, 2**32):
-        folders = {"train": ["--data_dir=d", "--model_dir=m"]}.get(program, [])
-        done = call_program(program, f"--seed={seed}", *folders)
+        done = call_program(program, f"--seed={seed}", *arguments)
         (line,) = done.errors.splitlines()
         assert done.code == 1 and "--seed" in line and "4294967295" in line

@@ -42,5 +42,5 @@ def test_formats_have_names_and_endings():
 
 
 def test_another_format_is_refused():
-    with refused("format", "'docx'"):
-        read_document("A dog.", "docx", "en")
+    with refused("format", "'pdf'"):
+        read_document("A dog.", "pdf", "en")
