@@ -590,7 +590,6 @@ IMPORTS = [
     "import keras, keras_transformer",
     "import keras_transformer.layers, keras",
     "import keras_transformer, keras; keras_transformer.MaskedAccuracy",
-    "import keras_transformer, keras; keras_transformer.load",
     "import keras, keras_transformer.training.losses",
 ]
 

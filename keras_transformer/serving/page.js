@@ -127,6 +127,7 @@ function showModel(card) {
   ];
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
+  if (isLive()) translateWhatIsTyped(); // while the model was loaded
   return card;
 }
 

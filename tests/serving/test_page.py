@@ -681,11 +681,7 @@ def test_focus_chooses_a_translation(page, translator):
 
 
 @pytest.mark.parametrize(
-    ("task", "functions"),
-    [
-        ("parsing", ["search_ids", "attention_ids"]),
-        ("translation", ["greedy_ids", "attention_ids"]),
-    ],
+    ("task", "functions"), [("parsing", ["search_ids"]), ("translation", ["greedy_ids"])]
 )
 def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, task, functions):
     translator.card["task"] = task
