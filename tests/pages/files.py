@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 from pipelines.sources import GrammarSource
+from tests.documents.archives import archive
 from tests.importing.marian_files import write_model, write_vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,6 +98,9 @@ def write_documents(folder: Path) -> None:
     write_document(folder / "products.csv", table)
     cue = "1\n00:00:01,000 --> 00:00:03,500\nA red dog\nsleeps.\n"
     write_document(folder / "film.srt", cue)
+    letter = archive("docx", "<w:p><w:r><w:t>A red dog sleeps.</w:t></w:r></w:p>")
+    (folder / "letter.docx").write_bytes(letter)
+    (folder / "talk.odp").write_bytes(archive("odp", "<text:p>A red dog sleeps.</text:p>"))
 
 
 def write_document(path: Path, text: str) -> None:
