@@ -1,5 +1,5 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
-# make test         what guards correctness, in about seven minutes
+# make test         what guards correctness, in about six minutes
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases
 # make test-beam    the tests of Apache Beam, which has packages of its own
