@@ -450,7 +450,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
 
 
 def with_flag(error: InputError) -> str:
-    """Returns the line of an error, with its argument named as the user of this program typed it.
+    """Returns the message of an error, with the flag that the user typed for its argument.
 
     The library names the argument that its caller gave: "beam_size must be at least 1". The user of
     a program gave --beam_size, or a setting by --config: "--config dropout must be ...". What is no

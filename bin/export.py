@@ -97,9 +97,9 @@ def check_packages():
 
         load_ctranslate2()
     elif FLAGS.format in ("onnx", "web"):
-        from keras_transformer.export.onnx import require_onnx
+        from keras_transformer.export.onnx import load_onnx
 
-        require_onnx()
+        load_onnx()
 
 
 def write(trained, card):

@@ -154,7 +154,7 @@ class Timed:
 
 
 def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
-    """Does what prepare_data, train and average_checkpoints do; returns the result of train."""
+    """Prepares the data, trains and averages, as these programs do; returns the result of train."""
     from pipelines.preparation import prepare
     from pipelines.preparation_config import PreparationConfig
     from pipelines.sources import GrammarSource
@@ -185,7 +185,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
 
 
 def score(translator: "Translator", data: str, model: str, timed: Timed) -> list[dict[str, Any]]:
-    """Does what evaluate does; returns its results for each of SPLITS."""
+    """Scores the model, as evaluate does; returns the results for each of SPLITS."""
     from pipelines.data_set import DataSet
     from pipelines.evaluation import EvaluationConfig, evaluate_on
 
@@ -200,7 +200,7 @@ def score(translator: "Translator", data: str, model: str, timed: Timed) -> list
 
 
 def write_export(model: str, export: str) -> None:
-    """Does what bin/export.py does, and replaces an earlier export."""
+    """Exports the model, as bin/export.py does, and replaces an earlier export."""
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.restoring import decoding_config, restore
 

@@ -42,7 +42,7 @@ def linked(text: str) -> str:
 
 
 def type_and_rule(annotation: Any) -> tuple[str, str]:
-    """What a field may be, in words: its type, and the rule that it must fulfil beside it."""
+    """The type of a field in words, and the rule that its values must fulfil beside it."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         kinds = [kind for kind in arguments if kind is not type(None)]
@@ -74,7 +74,7 @@ def default_of(field: dataclasses.Field) -> str:
 
 
 def comments(kind: type) -> dict[str, str]:
-    """What the code says of each field: its help text, or the comment beside or above it."""
+    """The description of each field: its help text, or the comment beside or above it."""
     source = textwrap.dedent(inspect.getsource(kind))
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     on_line = {

@@ -107,7 +107,7 @@ def tutorials() -> dict[str, str | bytes]:
 
 
 def output_of(*command: str) -> str:
-    """What a program of this checkout prints."""
+    """The output of a program of this checkout."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True

@@ -309,7 +309,7 @@ def operation_text(operation: dict[str, Any]) -> str:
 
 
 def schema_text(schema: dict[str, Any]) -> str:
-    """What a body is for, and its fields."""
+    """Describes a body and its fields."""
     required, is_closed = schema["required"], "additionalProperties" in schema
     rows = []
     for name, field in schema["properties"].items():

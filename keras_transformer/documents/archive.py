@@ -53,13 +53,13 @@ class Archive(Document):
         yield result.getvalue()
 
 
-def read_archive(content: bytes, main: str, reader_of: Callable[[str], Reader | None]) -> Archive:
+def read_archive(main: str, reader_of: Callable[[str], Reader | None], content: bytes) -> Archive:
     """Reads an archive.
 
     Args:
-        content: its bytes.
         main: the name of a member that each document of the format has.
         reader_of: gives what reads a member, by its name, if it holds text.
+        content: the bytes of the archive.
 
     Raises:
         InputError: for what is no such archive, or too large when it is unpacked.

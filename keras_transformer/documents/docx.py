@@ -6,10 +6,11 @@ links are elements. What is deleted or moved away, other fields, code, hidden te
 marked "no proofing" stays, and so do pictures; their alternative texts are translated.
 """
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Archive, Reader, read_archive
+from keras_transformer.documents.archive import Reader, read_archive
 from keras_transformer.documents.pptx import read_drawing
 from keras_transformer.documents.runs import Runs
 from keras_transformer.documents.segments import Parts, Segment
@@ -30,23 +31,13 @@ _CODE = re.compile(
 _CHECKED_LANGUAGE = re.compile(r"\s*<w:lang\b[^>]*/>")
 
 
-def read(content: bytes, language: str) -> Archive:
-    """Reads a Word document; the language does not matter.
-
-    Args:
-        content: its bytes.
-        language: of its text.
-
-    Raises:
-        InputError: for what is no such document.
-    """
-    return read_archive(content, _MAIN, _reader_of)
-
-
 def _reader_of(name: str) -> Reader | None:
     if _TEXTS.fullmatch(name):
         return _read_member
     return read_drawing if _DRAWINGS.fullmatch(name) else None
+
+
+read = functools.partial(read_archive, _MAIN, _reader_of)
 
 
 def _read_member(text: str) -> Parts:

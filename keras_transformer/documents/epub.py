@@ -1,7 +1,9 @@
 """Electronic books (.epub): chapters, which are pages (html.py), title, and table of contents."""
 
+import functools
+
 from keras_transformer.documents import html
-from keras_transformer.documents.archive import Archive, Reader, read_archive
+from keras_transformer.documents.archive import Reader, read_archive
 from keras_transformer.documents.segment_builder import joined
 from keras_transformer.documents.segments import Parts
 from keras_transformer.documents.xml_source import XmlSource
@@ -10,23 +12,13 @@ _MAIN = "META-INF/container.xml"
 _TITLES = ("dc:title", "dc:description", "text")  # of the book, and of its chapters
 
 
-def read(content: bytes, language: str) -> Archive:
-    """Reads a book; the language does not matter.
-
-    Args:
-        content: its bytes.
-        language: of its text.
-
-    Raises:
-        InputError: for what is no book.
-    """
-    return read_archive(content, _MAIN, _reader_of)
-
-
 def _reader_of(name: str) -> Reader | None:
     if name.lower().endswith((".xhtml", ".html", ".htm")):
         return _read_chapter
     return _read_titles if name.lower().endswith((".opf", ".ncx")) else None
+
+
+read = functools.partial(read_archive, _MAIN, _reader_of)
 
 
 def _read_chapter(text: str) -> Parts:

@@ -17,7 +17,7 @@ BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 class Format(NamedTuple):
     """A format. Its reader is `read(text: str, language: str) -> Document`.
 
-    That of an archive takes bytes.
+    That of an archive is `read(content: bytes) -> Archive`.
 
     The reader of a table also takes `columns`, those to be translated.
     """
@@ -95,7 +95,7 @@ def read_document(
     require(isinstance(text, bytes) == is_archive, "text", rule, type(text).__name__)
     if is_archive:
         check_beginning(text, format, "the document")
-        return getattr(reader_module, name)(text, language)
+        return getattr(reader_module, name)(text)
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     options = {"columns": columns} if has_columns else {}
     document = getattr(reader_module, name)(text[len(mark) :], language, **options)

@@ -6,10 +6,11 @@ which session of editing they were written are none. Fields, code and what is de
 are tracked stay.
 """
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Archive, Reader, read_archive
+from keras_transformer.documents.archive import Reader, read_archive
 from keras_transformer.documents.html import add_text, write_text
 from keras_transformer.documents.segment_builder import SegmentBuilder
 from keras_transformer.documents.segments import Parts, Piece, Segment
@@ -25,21 +26,11 @@ _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # of editing
 
 
-def read(content: bytes, language: str) -> Archive:
-    """Reads a text or a presentation; the language does not matter.
-
-    Args:
-        content: its bytes.
-        language: of its text.
-
-    Raises:
-        InputError: for what is no such document.
-    """
-    return read_archive(content, _MAIN, _reader_of)
-
-
 def _reader_of(name: str) -> Reader | None:
     return _read_member if _TEXTS.fullmatch(name) else None
+
+
+read = functools.partial(read_archive, _MAIN, _reader_of)
 
 
 def _read_member(text: str) -> Parts:

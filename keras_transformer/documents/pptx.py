@@ -3,10 +3,11 @@
 Paragraphs are runs, as those of Word are (docx.py). What counts slides or gives a date stays.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 
-from keras_transformer.documents.archive import Archive, Reader, read_archive
+from keras_transformer.documents.archive import Reader, read_archive
 from keras_transformer.documents.runs import Runs
 from keras_transformer.documents.segments import Parts
 from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource
@@ -19,21 +20,11 @@ _TEXTS = re.compile(
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean)=("[^"]*"|'[^']*')""")
 
 
-def read(content: bytes, language: str) -> Archive:
-    """Reads a presentation; the language does not matter.
-
-    Args:
-        content: its bytes.
-        language: of its text.
-
-    Raises:
-        InputError: for what is no presentation.
-    """
-    return read_archive(content, _MAIN, _reader_of)
-
-
 def _reader_of(name: str) -> Reader | None:
     return read_drawing if _TEXTS.fullmatch(name) else None
+
+
+read = functools.partial(read_archive, _MAIN, _reader_of)
 
 
 def read_drawing(text: str) -> Parts:

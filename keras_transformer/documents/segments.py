@@ -140,7 +140,7 @@ class Segment:
 
     @functools.cached_property
     def text(self) -> str:
-        """What it reads as: without marks, and with entities and escapes decoded."""
+        """The words of the segment, without marks, and with entities and escapes decoded."""
         return text_of(self.nodes)
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":

@@ -88,7 +88,7 @@ def _units(xml: XmlSource) -> Iterator[Unit]:
 def _units_in(
     xml: XmlSource, element: XmlElement, is_locked: bool, languages: tuple[str, str] | None
 ) -> Iterator[Unit]:
-    """Yields the units in an element, by what is said around it."""
+    """Yields the units in an element, with the languages and locks that its parents give it."""
     attributes = element.attributes
     is_locked = {"yes": False, "no": True}.get(attributes.get("translate"), is_locked)
     for source, target in LANGUAGES:

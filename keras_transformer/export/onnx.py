@@ -7,6 +7,7 @@ docs/examples/onnx_translate.py searches with them. The vocabularies stand besid
 import dataclasses
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from keras_transformer.errors import InputError, install_command, require
@@ -42,9 +43,7 @@ def export_onnx(
         InputError: if the package onnx is not installed, the model is too large for a file of
             ONNX, or `export_dir` holds something or cannot be written.
     """
-    require_onnx()
-    import onnx
-
+    onnx = load_onnx()
     files = graph_files(model, card.weights)
     for vocabulary in vocabularies:
         files[vocabulary.file.name] = vocabulary.file.read_bytes()
@@ -75,10 +74,15 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     }
 
 
-def require_onnx() -> None:
-    """Raises an InputError where the package, which is an extra, is not installed."""
+def load_onnx() -> ModuleType:
+    """Imports the package, which is an extra.
+
+    Raises:
+        InputError: if it is not installed.
+    """
     try:
-        import onnx  # noqa: F401
+        import onnx
     except ImportError:
         rule = f"must be installed ({install_command('onnx')})"
         raise InputError("onnx", rule, "none installed") from None
+    return onnx

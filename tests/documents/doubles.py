@@ -1,11 +1,48 @@
 """Translators for documents: one changes characters in place, the other turns words round."""
 
 import dataclasses
+import io
+import types
 
+from keras_transformer.documents import lines
 from keras_transformer.documents.alignment import units
 from keras_transformer.documents.segments import Segment, pieces_of
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.errors import InputError
 from keras_transformer.translate.answers import Link
+
+
+def run_on(translate, make_config, content, folder, monkeypatch, streams=False, terminal=False):
+    """Translates bytes to bytes, from file to file or from stdin to stdout.
+
+    Args:
+        translate: config -> the result.
+        make_config: makes the configuration of no arguments, or of the paths of input and output.
+        content: of the input.
+        folder: for the files.
+        streams: whether to use stdin and stdout.
+        terminal: whether stdin is a terminal.
+
+    Returns:
+        The result or the InputError, and the bytes of the output; False for an absent file.
+    """
+    stdout = types.SimpleNamespace(buffer=io.BytesIO())
+    output = folder / "out"
+    if streams:
+        stdin = io.BytesIO(content)
+        stdin.isatty = lambda: terminal
+        monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
+        monkeypatch.setattr(lines.sys, "stdout", stdout)
+        config = make_config()
+    else:
+        (folder / "in.txt").write_bytes(content)
+        config = make_config(str(folder / "in.txt"), str(output))
+    try:
+        result, error = translate(config), None
+    except InputError as raised:
+        result, error = None, raised
+    written = stdout.buffer.getvalue() if streams else output.exists() and output.read_bytes()
+    return result, error, written
 
 
 def capitals(text):

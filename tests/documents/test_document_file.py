@@ -1,16 +1,16 @@
 import errno
+import functools
 import gzip
-import io
 import types
 
 import pytest
 
-from keras_transformer.documents import document_file, lines
+from keras_transformer.documents import document_file
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.translation import DocumentTranslator, Model
-from keras_transformer.errors import InputError
 from keras_transformer.translate.answer_counts import AnswerCounts
 from tests.documents.archives import archive, content_of
+from tests.documents.doubles import run_on
 from tests.refusals import check, refused
 
 
@@ -37,25 +37,13 @@ def run(tmp_path, monkeypatch):
 
     def translate(content, streams=False, terminal=False, **settings):
         translator = Shouter()
-        stdout = types.SimpleNamespace(buffer=io.BytesIO())
-        if streams:
-            stdin = io.BytesIO(content)
-            stdin.isatty = lambda: terminal
-            monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
-            monkeypatch.setattr(lines.sys, "stdout", stdout)
-            config = DocumentConfig(**settings)
-        else:
-            (tmp_path / "in.txt").write_bytes(content)
-            config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"), **settings)
-        try:
-            result, error = translate_file(translator, config), None
-        except InputError as raised:
-            result, error = None, raised
-        out = tmp_path / "out"
-        output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
-        return types.SimpleNamespace(
-            result=result, error=error, output=output, calls=translator.calls
+        result, error, output = run_on(
+            functools.partial(translate_file, translator),
+            functools.partial(DocumentConfig, **settings),
+            *(content, tmp_path, monkeypatch, streams, terminal),
         )
+        calls = translator.calls
+        return types.SimpleNamespace(result=result, error=error, output=output, calls=calls)
 
     return translate
 

@@ -1,4 +1,5 @@
 import errno
+import functools
 import io
 import os
 import threading
@@ -11,6 +12,7 @@ from keras_transformer.documents.lines import LinesConfig, translate_lines
 from keras_transformer.errors import InputError
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedPair, AlignedTranslation, Translation
+from tests.documents.doubles import run_on
 from tests.refusals import check, refused
 
 PAIR = AlignedPair(
@@ -68,25 +70,13 @@ def run(tmp_path, monkeypatch):
 
     def translate(content, streams=False, **settings):
         translator = Shouter()
-        if streams:
-            stdout = types.SimpleNamespace(buffer=io.BytesIO())
-            monkeypatch.setattr(
-                lines.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content))
-            )
-            monkeypatch.setattr(lines.sys, "stdout", stdout)
-            config = LinesConfig(**settings)
-        else:
-            (tmp_path / "in.txt").write_bytes(content)
-            config = LinesConfig(str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), **settings)
-        try:
-            result, error = translate_lines(translator, config), None
-        except InputError as raised:
-            result, error = None, raised
-        out = tmp_path / "out.txt"
-        output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
-        return types.SimpleNamespace(
-            result=result, error=error, output=output, calls=translator.calls
+        result, error, output = run_on(
+            functools.partial(translate_lines, translator),
+            functools.partial(LinesConfig, **settings),
+            *(content, tmp_path, monkeypatch, streams),
         )
+        calls = translator.calls
+        return types.SimpleNamespace(result=result, error=error, output=output, calls=calls)
 
     return translate
 

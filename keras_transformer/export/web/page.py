@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from keras_transformer.errors import require
 from keras_transformer.export.directory import write_export
-from keras_transformer.export.onnx import graph_files, require_onnx
+from keras_transformer.export.onnx import graph_files, load_onnx
 from keras_transformer.export.web.page_vocabulary import page_vocabulary
 from keras_transformer.files.paths import to_path
 from keras_transformer.model.transformer import Transformer
@@ -127,9 +127,7 @@ def export_web(
             not know, the package onnx is not installed, or `export_dir` holds something or cannot
             be written.
     """
-    require_onnx()
-    import onnx
-
+    onnx = load_onnx()
     task = card.origin.task
     require(task == "translation", "model", "must be a translation model", f"a {task} model")
     card = dataclasses.replace(card, onnx=onnx.__version__)
