@@ -12,6 +12,7 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.language_codes import code_of, is_code, pattern_of
+from keras_transformer.quiet_tensorflow import without_information
 from keras_transformer.translate.texts import BLANK_PATTERN
 from keras_transformer.vocabulary.sentencepiece_models import SPACE, split_numbered
 from keras_transformer.vocabulary.subwords import Subwords
@@ -115,8 +116,9 @@ class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
 
 
 def _sentencepiece(model: bytes, out_type=tf.int32) -> tf_text.SentencepieceTokenizer:
-    tokenizer = tf_text.SentencepieceTokenizer(model, out_type=out_type)
-    tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
+    with without_information():  # about the vocabulary
+        tokenizer = tf_text.SentencepieceTokenizer(model, out_type=out_type)
+        tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
     return tokenizer
 
 
