@@ -20,6 +20,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from keras_transformer.config import BOS_ID, EOS_ID, GATED, UNK_ID
@@ -101,9 +102,17 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
         ctranslate2=ctranslate2.__version__,
     )
     spec.validate()
-    quantization = None if card.weights == "float32" else card.weights
-    spec.optimize(quantization)  # stores equal weights once
+    if card.weights == "bfloat16":
+        _round_to_bfloat16(spec)
+    spec.optimize(None if card.weights == "float32" else card.weights)  # stores equal weights once
     return spec, card
+
+
+def _round_to_bfloat16(spec) -> None:
+    """Rounds the matrices and vectors of a validated spec, for which CTranslate2 needs PyTorch."""
+    for variable in spec.variables().values():
+        if variable.dtype == "float32" and not variable.is_scalar():
+            variable.array = variable.array.astype(tf.bfloat16.as_numpy_dtype)
 
 
 def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:
