@@ -8,7 +8,7 @@ import pytest
 def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path, variant):
     import keras_transformer as kt
 
-    arguments = ["--grammar_pairs=300", "--train_steps=2", f"--work_dir={tmp_path}/work"]
+    arguments = ["--grammar_pairs=60", "--train_steps=2", f"--work_dir={tmp_path}/work"]
     done = call_program("quickstart", *arguments, variant)
     assert done.code == 0, done.errors
     assert done.result["steps"] == 2

@@ -72,7 +72,7 @@ SAMPLES = (
 TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
 # Further arguments of a program, for a small size; charts stay in the folder of the page.
 FURTHER = {
-    "quickstart.py": ["--grammar_pairs=200", "--train_steps=2"],
+    "quickstart.py": ["--grammar_pairs=40", "--train_steps=2"],
     "decoding.py": [
         *("--shape=small", "--rounds=1"),
         *("--engines", "keras_transformer", "ctranslate2_float32"),
