@@ -10,7 +10,7 @@
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
 #                   is a target of its own.
 # make commands     every command and sample of the documents, in small; a page's alone with
-#                   PAGES=guides/parsing
+#                   PAGES=guides/paper
 # make lint         ruff: rules and format
 # make docs         the documentation site, with tutorials and the reference: runs/site/index.html
 # make reference    writes docs/reference again, which describes the code: fields, signatures, HTTP

@@ -35,7 +35,7 @@ PROGRAMS = [
 
 
 def main() -> None:
-    """Writes all pages, and the pictures and styles beside them."""
+    """Writes all pages, and the pictures, styles and examples beside them."""
     sys.path.insert(0, str(ROOT))
     pages = {page: with_links(document) for document, page in documents().items()}
     pages |= {"programs.md": programs_page(), "tables.md": tables_page(), **api_pages()}
@@ -46,6 +46,7 @@ def main() -> None:
         (TARGET / page).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
     for file in [*ROOT.glob("docs/*.*"), ROOT / "docs" / "site" / "site.css"]:
         shutil.copy(file, TARGET)
+    shutil.copytree(ROOT / "docs" / "examples", TARGET / "examples")
 
 
 def documents() -> dict[str, str]:

@@ -262,7 +262,7 @@ def http_page() -> str:
     text += "OpenAPI's format; this page shows the same. Bodies are JSON in UTF-8. By default, "
     text += f"{Limits().rule}; flags of `serve` change that. What is "
     text += "LibreTranslate's is for clients of that server; so is a request to `/translate` with "
-    text += "the field `q`. [The guide](../guides/serving.md#a-page-to-try-it) has examples.\n"
+    text += "the field `q`. [The guide](../guides/serving.md#json-over-http) has examples.\n"
     files = []
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

@@ -1,7 +1,7 @@
 """Runs every command and every sample of Python of the documents, on little data: make commands.
 
     python -m tests.pages.run_commands                   # all pages
-    python -m tests.pages.run_commands guides/parsing    # README, and this page
+    python -m tests.pages.run_commands guides/paper      # README, and this page
 
 The shell blocks of a page are given to bash in order, in a folder with the files that they name
 (files.py), as they stand, except that a loop over three seeds has one. There, `python` starts the
@@ -39,14 +39,10 @@ LONG = (
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
 COPIES = {
-    "guides/little-data": {
-        "runs/large/model": MINE,
-        "runs/en-de/model": MINE,
-        "runs/de-en/model": MINE,
-    },
+    "guides/little-data": {"runs/en-de/model": MINE, "runs/de-en/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
     "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
-    "guides/serving": {"runs/mine/other": MINE},
+    "guides/search": {"runs/mine/other": MINE},
     "measurements/decoding": {"runs/multi30k/model": MINE},
     "measurements/documents": {"runs/mix/model": MINE},
     "measurements/transfer": {"own": DATA},
@@ -62,7 +58,7 @@ class Block(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", help="such as README or guides/parsing; all if none")
+    parser.add_argument("pages", nargs="*", help="such as README or guides/paper; all if none")
     known = pages()
     wanted = parser.parse_args().pages or list(known)
     unknown = sorted(set(wanted) - set(known))
