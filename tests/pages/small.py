@@ -19,8 +19,8 @@ from pathlib import Path
 from tests.pages import fork_server
 
 SHIMS = (
-    *("python", "keras-transformer", "curl", "make", "pip", "npm", "docker", "hf", "sbatch"),
-    "sudo",
+    *("python", "python3", "keras-transformer", "curl", "make", "pip", "npm", "docker", "hf"),
+    *("sbatch", "sudo"),
 )
 # Commands, and words among the arguments, that are not run, and why.
 COMMANDS_NOT_RUN = {
@@ -90,7 +90,8 @@ def write_shims(folder: Path) -> None:
     folder.mkdir()
     for name in SHIMS:
         shim = folder / name
-        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {name} "$@"\n')
+        called = "python" if name == "python3" else name  # the name before an environment is made
+        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {called} "$@"\n')
         shim.chmod(0o755)
 
 
