@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
-from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields, option
+from keras_transformer.fields import LARGEST_LENGTH, Seed, option
 from pipelines.augmentation import AugmentShares
 from pipelines.metadata import Tokenizer
 from pipelines.selection import SelectionConfig
@@ -56,7 +56,7 @@ class PreparationConfig(SelectionConfig):
     )
 
     def __post_init__(self):
-        check_fields(self)
+        super().__post_init__()
         if self.tokenizer == "pieces":
             rule = "must be given with tokenizer=pieces: that of an imported model"
             require(len(self.vocabulary) > 0, "vocabulary", rule, "none")

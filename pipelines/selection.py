@@ -18,7 +18,7 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, Positive, Rule, one_of, option
+from keras_transformer.fields import Count, Positive, Rule, check_fields, one_of, option
 from pipelines.sources import DerivedSource, Pair, Source, Survey
 
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
@@ -105,6 +105,9 @@ class SelectionConfig:
         "epoch (arXiv 1907.05019). 1 uses every file once; 5 is usual for languages with "
         "little text.",
     )
+
+    def __post_init__(self):
+        check_fields(self)
 
     @property
     def rules(self) -> list[str]:

@@ -59,7 +59,7 @@ class TransformerLayer(CompositeLayer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.d_ff = d_ff
-        self.value_dim = key_dim if value_dim is None else value_dim
+        self.value_dim = value_dim
         self.norm = norm
         self.activation = activation
         self.dropout = dropout

@@ -189,6 +189,7 @@ def test_sentences_of_chinese_have_spaces_between_them_in_another_script():
             return f"Sentence {len(text)}."
 
     assert translated("狗睡觉。猫来了了。", English(), "zh") == "Sentence 4. Sentence 5."
+    assert translated("狗睡觉。 猫来了了。", English(), "zh") == "Sentence 4. Sentence 5."
     assert translated("狗睡觉。猫来了了。", Parrot(), "zh") == "狗睡觉。猫来了了。"
 
 

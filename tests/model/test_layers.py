@@ -8,6 +8,7 @@ from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import EncoderLayer
 from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 from tests import numpy_reference
+from tests.refusals import refused
 
 
 def randomize(layer, seed=0):
@@ -95,3 +96,8 @@ def test_layer_norm_equals_numpy(epsilon):
     gamma, beta = ops.convert_to_numpy(layer.gamma), ops.convert_to_numpy(layer.beta)
     expected = numpy_reference.layer_norm(x, gamma, beta, epsilon)
     np.testing.assert_allclose(layer(x), expected, atol=1e-5)
+
+
+def test_a_place_of_normalization_that_is_unknown_is_refused():
+    with refused("norm", "both"):
+        EncoderLayer(2, 4, 12, norm="both")

@@ -287,7 +287,9 @@ def test_weights_of_another_number_of_files_are_refused_before_they_are_read(tmp
 
 
 def test_the_largest_weight_is_accepted():
-    assert SelectionConfig(weights=(0, 1000)).weights == (0, 1000)
+    assert SelectionConfig(weights=[0, 1000]).weights == [0, 1000]
+    with refused("weights[1]", 1000.5):
+        SelectionConfig(weights=[0, 1000.5])
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,20 @@ def test_the_order_of_the_sentences_does_not_choose_words(monkeypatch):
     assert chosen[0] == chosen[1] and len(chosen[0]) == 20
 
 
+def test_the_search_for_a_threshold_ends_once_few_pieces_are_too_many(monkeypatch):
+    tried = []
+
+    def learn(words, threshold, reserved):
+        tried.append(threshold)
+        return [str(number) for number in range(10_000 // threshold)]
+
+    monkeypatch.setattr(vocabulary, "_learn_with_threshold", learn)
+    words = [("many", 100), ("few", 1)]
+    # 1,000 pieces are 3% more than wanted; 10 is the geometric mean of the counts.
+    assert len(vocabulary._pieces_above_threshold(words, 970, [])) == 1000
+    assert tried == [10]
+
+
 def test_more_text_than_fits_is_sampled(monkeypatch):
     def sample_of(sentences, limit, seed=1):
         monkeypatch.setattr(vocabulary, "_MAX_CHARACTERS", limit)

@@ -53,7 +53,7 @@ def test_a_resumed_run_continues_with_its_sums():
 
 def test_an_imported_model_has_nothing_to_continue_with():
     restored = RunState.restored(CheckpointRecord("step-8", 8, "f"))
-    assert (restored.progress, restored.clock()) == (Progress(), 0.0)
+    assert (restored.progress, restored.clock()) == (Progress(StepSums(), 0, 0.0, 0), 0.0)
 
 
 def test_new_sums_begin_after_a_point_of_the_curves():
