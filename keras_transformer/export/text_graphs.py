@@ -353,7 +353,7 @@ def in_batches(
     function = tf.function(function, specs, autograph=False).get_concrete_function()
     lengths = tf.reduce_max([rows.row_lengths() for rows in ids], axis=0)
     lengths = tf.cast(lengths, tf.int32)  # [B]
-    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    order = tf.argsort(lengths, direction="DESCENDING")
     total = tf.size(order)
 
     def advance(start, results):
