@@ -143,7 +143,7 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
-	touch $@
+	touch $@ $(VENV)/.docs
 
 # ONNX Runtime for the browser, which exported pages run; the version of export/web/page.py.
 $(VENV)/.web: Makefile | $(VENV)/.made
