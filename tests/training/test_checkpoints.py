@@ -439,6 +439,14 @@ def test_killed_at_any_moment_of_a_save(any_folder, monkeypatch):
     assert 5 < count < 19
 
 
+def test_a_worker_finds_what_the_chief_wrote_after_the_worker_had_begun(any_folder):
+    worker = store_of(any_folder)
+    record = save(store_of(any_folder), 1, 1.0)
+    variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
+    assert worker.restore_named({"model": variables}, record.name) == record
+    np.testing.assert_array_equal(variables[0], [1, 2])
+
+
 def test_a_folder_of_an_unfinished_checkpoint_is_removed_and_nothing_else(any_folder):
     store = store_of(any_folder)
     save(store, 1, 1.0)
