@@ -232,6 +232,10 @@ class TestSeveralDirections:
         status, _ = answer_to(many, "/translate_file", data=file_form(target="cs"))
         assert status == 200 and many.calls[0] == ("cs", "en")
 
+    def test_a_file_with_a_code_is_refused(self, many):
+        status, body = answer_to(many, "/translate_file", data=file_form(b">>cs<< a", target="cs"))
+        assert status == 400 and "texts must be without codes" in body["error"]
+
     @pytest.mark.parametrize(
         ("fields", "about", "received"),
         [
