@@ -12,7 +12,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
-from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.ctranslate2 import export_ctranslate2, transformer_spec
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.model_card import FORMATS, ModelCard, read_card
 from keras_transformer.search.config import DecodingConfig
@@ -285,6 +285,14 @@ def test_stored_in_fewer_bits(vocabulary, tmp_path):
     for weights, atol in (("bfloat16", 0.1), ("int8", 0.3)):
         difference = np.abs(scores[weights] - scores["float32"])
         assert 0 < difference.max() < atol
+
+
+@pytest.mark.parametrize(
+    ("norm", "num_layers", "layer"), [("post", 2, -1), ("pre", 2, -2), ("pre", 1, -1)]
+)
+def test_the_layer_of_alignments(norm, num_layers, layer):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, num_layers, 16, 24, 2, norm=norm))
+    assert transformer_spec(ctranslate2.specs, model, 8).decoder.alignment_layer == layer
 
 
 def test_weights_that_are_not_finite_are_refused(vocabulary, tmp_path):
