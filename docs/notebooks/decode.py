@@ -8,13 +8,13 @@
 # %% [markdown]
 # # Decode: beams, penalties, samples, constraints
 #
-# A trained model gives each possible translation a probability. Decoding is the search for a good
-# one among them. This notebook trains a small model and shows what each setting of the search does:
+# A trained model gives every possible translation a probability. Decoding is the search for a good
+# one among them. This notebook trains a small model and shows what each option of the search does:
 # beam size, length penalty, n-best lists, sampling, minimum Bayes risk, prefixes, and words that a
-# translation must have; then how to score a translation that you have, and what the model looked
-# at. It takes less than five minutes on two processor cores.
+# translation must contain. Then it scores translations that are given, and shows what the model
+# looked at. It takes less than five minutes on two CPU cores.
 #
-# The first cell installs the library if it is not there: from the clone that the notebook lies in,
+# The first cell installs the library if it is missing: from the clone that contains this notebook,
 # or from elsewhere. In Colab, set `LIBRARY` to `git+https://` and the address of the repository.
 
 # %%
@@ -29,7 +29,7 @@ if importlib.util.find_spec("keras_transformer") is None:
 print("keras_transformer is installed")
 
 # %% [markdown]
-# The other imports, and a helper that shows a table.
+# The other imports and settings.
 
 # %%
 import logging
@@ -44,6 +44,9 @@ import numpy as np
 from IPython.display import Markdown, display
 
 import keras_transformer as kt
+from keras_transformer.search.streams import share_cores
+
+share_cores()  # one operation on each core, which is faster for so small a model
 
 keras.utils.set_random_seed(1)
 logging.getLogger("tensorflow").setLevel("ERROR")  # it warns of graphs that are built again
@@ -51,7 +54,11 @@ FULL = 1500
 STEPS = int(os.environ.get("NOTEBOOK_STEPS", FULL))  # of the training
 FOLDER = Path(tempfile.mkdtemp())
 
+# %% [markdown]
+# A helper shows a table:
 
+
+# %%
 def show_table(names, rows):
     lines = [names, ["---"] * len(names), *rows]
     display(Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)))
@@ -60,32 +67,32 @@ def show_table(names, rows):
 # %% [markdown]
 # ## A model that is not sure
 #
-# The embedded grammar makes the sentences, of up to 8 words. The training is a few minutes long:
-# the model then writes mostly correct German, but is not sure of everything, so that there is
-# something to search for. To use a model of your own instead, set `MODEL` to its directory or its
-# .keras file, and `sources` and `references` to your sentences.
+# The sentences come from the library's grammar and have up to 8 words. The training is short on
+# purpose: the model then writes mostly correct German, but is not sure of everything, so there is
+# something to search for. To use a model of your own, set `MODEL` to its directory or its .keras
+# file, and `sources` and `references` to your sentences.
 
 # %%
 from pipelines.data_set import DataSet
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource, GrammarSource
+from pipelines.sources import GrammarSource
 
-made, files = GrammarSource(30_000, seed=1), {}
+PAIRS, VOCAB_SIZE = 30_000, 1000
+made, files = GrammarSource(PAIRS, seed=1), {}
 for split in ("train", "test"):
     short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
-    files[split] = [str(FOLDER / f"{split}.en")], [str(FOLDER / f"{split}.de")]
-    for side, (name,) in enumerate(files[split]):
-        Path(name).write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
+    for side, language, name in ((0, "en", "source"), (1, "de", "target")):
+        files[f"{split}_{name}"] = path = FOLDER / f"{split}.{language}"
+        path.write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
 DATA = FOLDER / "data"
-prepared = prepare(FileSource(files), DATA, PreparationConfig(vocab_size=1000, max_length=64))
+prepared = kt.prepare(DATA, vocab_size=VOCAB_SIZE, max_length=64, **files)
 
 # %% [markdown]
 # The model, and its training with `fit`:
 
 # %%
-batches = DataSet.open(DATA).training_batches(tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
+batches = DataSet.open(DATA).training_batches(tokens_per_batch=1000, seed=1).map(kt.teacher_forcing)
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
-model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
+model = kt.Transformer(kt.TransformerConfig(vocab_size=VOCAB_SIZE, norm="pre", **sizes))
 rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
 adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
 model.compile(adam, kt.LabelSmoothedCrossEntropy(0.1), jit_compile=False)
@@ -99,8 +106,8 @@ assert history["loss"][-1] < history["loss"][0]
 # %% [markdown]
 # ## The n-best list
 #
-# `load` takes the settings of the search. `translate` returns a list for each text: with a beam of
-# 4, the four best translations that were found, best first. Of 20 sentences, the one is shown of
+# `load` takes the options of the search. `translate` returns a list for each text: with a beam of
+# 4, the four best translations that were found, best first. We show the one of 20 sentences about
 # which the model is least sure.
 
 # %%
@@ -108,7 +115,7 @@ translator = kt.load(MODEL, beam_size=4, alpha=0.6)
 lists = translator.translate(sources[:20])
 chosen = int(np.argmin([beams[0].log_prob for beams in lists]))
 source, beams = sources[chosen], lists[chosen]
-print(source)
+print(f"{source}\nreference: {references[chosen]}")
 show_table(
     ["translation", "score", "log-probability", "tokens"],
     [[b.text, f"{b.score:.3f}", f"{b.log_prob:.3f}", b.tokens] for b in beams],
@@ -117,7 +124,7 @@ assert [b.score for b in beams] == sorted((b.score for b in beams), reverse=True
 
 # %% [markdown]
 # The score is the log-probability divided by the length penalty of Wu et al., which the paper uses
-# in section 6.1. The length of $Y$ counts its end:
+# in section 6.1. The length of $Y$ includes its end:
 #
 # $$lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha$$
 
@@ -136,19 +143,20 @@ print("score = log-probability / penalty, for all of them")
 #
 # A beam of 1 is greedy search: at each step it takes the most probable token. Larger beams find
 # more probable translations, and take longer. The penalty is off here, so that probability alone
-# decides. BLEU compares with the references. The times are those of a second call: the first one
-# builds the graph.
+# decides. BLEU compares with the references. The times are those of a second call, because the
+# first one builds the graph.
 
 # %%
 from keras_transformer.evaluation.translation import translation_scores
 
-rows, found = [], {}
+rows, found, lists = [], {}, {}
 for size in (1, 2, 4, 8):
     searcher = kt.load(MODEL, beam_size=size, alpha=0.0)
     searcher.translate(sources)
     start = time.perf_counter()
-    best = [beams[0] for beams in searcher.translate(sources)]
+    lists[size] = searcher.translate(sources)
     seconds = time.perf_counter() - start
+    best = [beams[0] for beams in lists[size]]
     found[size] = np.array([beam.log_prob for beam in best])
     bleu = translation_scores([beam.text for beam in best], references)["bleu"]
     rows.append([size, f"{found[size].mean():.3f}", f"{bleu:.1f}", f"{seconds:.2f}"])
@@ -156,7 +164,7 @@ show_table(["beam", "mean log-probability", "BLEU", "seconds"], rows)
 assert STEPS < FULL or found[1].mean() <= found[2].mean() <= found[8].mean()
 
 # %% [markdown]
-# For which sentences is a larger beam worth it? A point is a sentence. Above the line, the beam of
+# For which sentences does a larger beam pay? Each point is a sentence. Above the line, the beam of
 # 8 found something more probable than greedy search did; on it, both found the same.
 
 # %%
@@ -173,16 +181,16 @@ assert better >= int((found[8] < found[1] - 1e-3).sum())
 # %% [markdown]
 # ## Length penalty
 #
-# Every token makes a translation less probable, so that without a penalty short ones win. A larger
-# alpha favours longer ones. We take a list of 8 and rank it again with other alphas: each line is
-# one translation, and the highest line wins.
+# Every token makes a translation less probable, so without a penalty short ones win. A larger alpha
+# favours longer ones. We take the list of 8 of one sentence and rank it again with other alphas:
+# each line is one translation, and the highest line wins.
 
 # %%
-wide = kt.load(MODEL, beam_size=8, alpha=0.0).translate(sources)
 spread = [
-    np.ptp([b.tokens for b in beams]) - 0.1 * np.ptp([b.log_prob for b in beams]) for beams in wide
+    np.ptp([b.tokens for b in beams]) - 0.1 * np.ptp([b.log_prob for b in beams])
+    for beams in lists[8]
 ]
-candidates = wide[int(np.argmax(spread))]
+candidates = lists[8][int(np.argmax(spread))]
 alphas = np.linspace(0, 2, 41)
 figure, axes = plt.subplots(figsize=(7, 3.5))
 for beam in candidates:
@@ -193,39 +201,45 @@ plt.show()
 print(sources[int(np.argmax(spread))])
 
 # %% [markdown]
-# Over all sentences: the mean length of the best translation, and BLEU.
+# The same for all sentences: the mean length of the translations that win, and BLEU. (A search with
+# that alpha would find much the same.)
 
 # %%
 rows, lengths = [], []
 for alpha in (0.0, 0.6, 1.2, 2.0):
-    best = [beams[0] for beams in kt.load(MODEL, beam_size=8, alpha=alpha).translate(sources)]
+    best = [
+        max(beams, key=lambda beam, alpha=alpha: beam.log_prob / penalty(beam.tokens, alpha))
+        for beams in lists[8]
+    ]
     lengths.append(np.mean([beam.tokens for beam in best]))
     bleu = translation_scores([beam.text for beam in best], references)["bleu"]
     rows.append([alpha, f"{lengths[-1]:.2f}", f"{bleu:.1f}"])
 show_table(["alpha", "mean tokens", "BLEU"], rows)
-assert lengths[0] <= lengths[-1]
+assert lengths == sorted(lengths)
 
 # %% [markdown]
 # ## Sampling
 #
-# Sampling draws each token at random, as often as the model finds it probable. The temperature
-# divides the logits: below 1 the probable becomes more probable, above 1 everything becomes more
-# equal. Here are three draws for each temperature.
+# Sampling draws each token at random, with the probability that the model gives it. The temperature
+# divides the logits: below 1, probable tokens become more probable; above 1, all become more alike.
+# We draw 20 translations at each temperature and show the first three different ones.
 
 # %%
 from keras_transformer.search.config import SamplingConfig
 
-rows, draws = [], {}
+samplers, draws, rows = {}, {}, []
 for temperature in (0.3, 1.0, 1.5):
-    sampler = kt.load(MODEL, beam_size=20, sampling=SamplingConfig(temperature=temperature))
-    draws[temperature] = sampler.translate([source])[0]
-    rows += [[temperature, draw.text, f"{draw.log_prob:.1f}"] for draw in draws[temperature][:3]]
+    sampling = SamplingConfig(temperature=temperature)
+    samplers[temperature] = kt.load(MODEL, beam_size=20, sampling=sampling)
+    draws[temperature] = samplers[temperature].translate([source])[0]
+    different = {draw.text: draw for draw in draws[temperature]}.values()
+    rows += [[temperature, draw.text, f"{draw.log_prob:.1f}"] for draw in list(different)[:3]]
 show_table(["temperature", "draw", "log-probability"], rows)
 
 # %% [markdown]
 # `top_k` and `top_p` leave out improbable tokens. `top_k=5` keeps the five most probable, which
-# repairs most of what a high temperature breaks. `top_p=0.8` keeps the fewest that have together a
-# probability of 0.8, and after such a temperature these are still many. Of 20 draws:
+# repairs most of what a high temperature breaks. `top_p=0.8` keeps the fewest tokens that have a
+# probability of 0.8 together, which at such a temperature are still many. Of 20 draws:
 
 # %%
 for name, limit in (("1.5, top_k=5", {"top_k": 5}), ("1.5, top_p=0.8", {"top_p": 0.8})):
@@ -243,13 +257,13 @@ assert means[0] > means[1] > means[2] and min(means[3:]) > means[2]
 # ## Minimum Bayes risk
 #
 # One draw may be unlucky, but 20 draws together tell what the model believes. `mbr="chrf"` compares
-# each draw with all others by chrF, which counts the letters that they share. The best is not the
-# most probable, but that which is most like the rest; its score is its mean chrF. These are the
-# first of the ranked draws, and the last.
+# each draw with all others by chrF, which counts the letters and groups of letters that two texts
+# share. The best draw is not the most probable one but the one most like the rest; its score is its
+# mean chrF. These are the first of the ranked draws, and the last.
 
 # %%
-settings = {"beam_size": 20, "sampling": SamplingConfig(), "mbr": "chrf"}
-ranked = kt.load(MODEL, **settings).translate([source])[0]
+ranker = kt.load(MODEL, beam_size=20, sampling=SamplingConfig(), mbr="chrf")
+ranked = ranker.translate([source])[0]
 places = [*range(min(4, len(ranked))), len(ranked) - 1]
 show_table(
     ["place", "draw", "expected chrF", "log-probability"],
@@ -261,35 +275,35 @@ show_table(
 assert [draw.score for draw in ranked] == sorted((draw.score for draw in ranked), reverse=True)
 
 # %% [markdown]
-# Is it better, too? The scores of 50 sentences: of one draw each, of 20 draws that are ranked by
-# chrF, and of 8 beams, as they are and ranked by chrF, where each beam counts as much as it is
-# probable.
+# Is it also better? We score 50 sentences: one draw each, 20 draws ranked by chrF, and 8 beams,
+# both as they are and ranked by chrF, where a beam counts as much as it is probable.
 
 # %%
+one_draw = kt.load(MODEL, beam_size=1, sampling=SamplingConfig())
+ranked_beams = kt.load(MODEL, beam_size=8, mbr="chrf")
 ways = {
-    "one draw": {"beam_size": 1, "sampling": SamplingConfig()},
-    "20 draws, ranked": settings,
-    "8 beams": {"beam_size": 8},
-    "8 beams, ranked": {"beam_size": 8, "mbr": "chrf"},
+    "one draw": one_draw.translate(sources[:50]),
+    "20 draws, ranked": ranker.translate(sources[:50]),
+    "8 beams": lists[8][:50],
+    "8 beams, ranked": ranked_beams.translate(sources[:50]),
 }
 chrf, rows = {}, []
-for name, way in ways.items():
-    best = [found[0].text for found in kt.load(MODEL, **way).translate(sources[:50])]
-    scores = translation_scores(best, references[:50])
+for name, answers in ways.items():
+    scores = translation_scores([found[0].text for found in answers], references[:50])
     chrf[name] = scores["chrf"]
     rows.append([name, f"{scores['bleu']:.1f}", f"{scores['chrf']:.1f}"])
 show_table(["translations", "BLEU", "chrF"], rows)
 assert STEPS < FULL or chrf["20 draws, ranked"] > chrf["one draw"] + 1
 
 # %% [markdown]
-# Ranking makes the draws much better: here they are as good as the beams. The beams gain less than
-# a point, and 50 sentences are too few to measure that.
+# Ranking makes the draws much better, about as good as the beams. The beams themselves change
+# little, and 50 sentences are too few to measure that.
 
 # %% [markdown]
 # ## Prefixes
 #
-# A person who corrects a translation keeps what is right, types the first word that is not, and
-# lets the model go on from there. Here the reference is what the person wants.
+# Someone who corrects a translation keeps what is right, types the first word that is not, and lets
+# the model continue from there. Here the reference is what that person wants.
 
 # %%
 best, wanted = beams[0].text.split(), references[chosen].split()
@@ -303,15 +317,14 @@ assert continued[0].text.startswith(prefix)
 
 # %% [markdown]
 # The translation begins with the prefix. What follows is the model's own, and can still be wrong or
-# incomplete, so that the person goes on correcting.
+# incomplete; then the person corrects the next word.
 
 # %% [markdown]
-# ## Words that a translation must have
+# ## Words that a translation must contain
 #
 # A customer's glossary says which word to use. `required_phrases` has a list of phrases for each
-# text, and only translations that contain all of them are found, wherever the model finds it best
-# to put them. We require, for each sentence, one word of its reference that its translation does
-# not have.
+# text, and only translations that contain all of them are found; the model decides where they
+# stand. For each sentence, we require one word of its reference that its translation lacks.
 
 # %%
 plain = [found[0].text for found in translator.translate(sources)]
@@ -329,16 +342,16 @@ show_table(
 assert all(phrase in text for (phrase,), text in zip(words, required, strict=True))
 
 # %% [markdown]
-# The words are there now, but the rest is the model's own again. It may become right with the
-# required word, or only in part, and a model that is far from the reference may write something
-# worse than before.
+# The words are there now, but the rest is still the model's own. The required word may repair the
+# sentence, or only a part of it, and where the model is far from the reference, it may write
+# something worse than before.
 
 # %% [markdown]
 # ## Scores of given translations
 #
-# How probable does the model find a translation that somebody else has made? `score` says it. On
-# average, a good translation has a higher probability than one with its words in another order, and
-# than one of another sentence. The picture shows the log-probability per token for 100 sentences.
+# How probable does the model find a translation that somebody else has written? `score` tells. On
+# average, a good translation is more probable than the same words in another order, and than the
+# translation of another sentence. The plot shows the log-probability per token for 100 sentences.
 
 
 # %%
@@ -363,7 +376,8 @@ assert STEPS < FULL or means[0] > max(means[1:])
 # ## Attention, side by side
 #
 # Two translations of one sentence: the best, and the last of the list. A field is dark where the
-# last layer looks (columns: the source) when it predicts a subword (rows): the mean of its heads.
+# last layer looks (columns: the source) when it predicts a subword (rows), as a mean over its
+# heads.
 
 # %%
 figure, pair = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
@@ -377,7 +391,7 @@ figure.colorbar(image, ax=pair, label="weight", shrink=0.7)
 plt.show()
 
 # %% [markdown]
-# `alignment` has, for each subword of the translation, the subword of the source with the largest
+# `alignment` gives, for each subword of the translation, the subword of the source with the largest
 # mean weight in the last two layers. It is not always the one that was translated.
 
 # %%
@@ -387,6 +401,6 @@ show_table(["translation", *seen.target_pieces], [["source", *aligned]])
 assert len(aligned) == len(seen.target_pieces)
 
 # %% [markdown]
-# Every setting here is also a flag of `keras-transformer translate`: `--beam_size`, `--alpha`,
+# Every option here is also a flag of `keras-transformer translate`: `--beam_size`, `--alpha`,
 # `--n_best`, `--scores`, `--sample`, `--temperature`, `--top_k`, `--top_p`, `--mbr`,
 # `--target_prefixes` and `--terminology`.

@@ -54,11 +54,10 @@ STEPS = int(os.environ.get("NOTEBOOK_STEPS", FULL))  # of the existing model's t
 FOLDER = Path(tempfile.mkdtemp())
 
 # %% [markdown]
-# A helper that shows a table:
+# A helper shows a table:
+
 
 # %%
-
-
 def show_table(names, rows):
     lines = [names, ["---"] * len(names), *rows]
     display(Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)))
