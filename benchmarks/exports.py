@@ -1,0 +1,158 @@
+"""The same weights in every format that `export` writes: size, memory and time of whole programs.
+
+    python benchmarks/exports.py --model_dir=runs/mine/model --source=test.en \
+        [--runtime=node_modules/onnxruntime-web/dist] [--weights=int8] [--rounds=3]
+
+Each program translates the first line of the file, and then all lines, in a process of its own. The
+page, which needs --runtime and Chromium, translates them as paragraphs. Prints a JSON line for each
+format:
+
+    weights      float32 for SavedModel and ONNX, --weights for the others
+    megabytes    of the export; of the page without ONNX Runtime
+    memory       the most resident memory while it translates the file, in MB; none for the page
+    first        seconds from the start of the program, or of the page, to the first translation
+    per_second   sentences, without the time of a first one
+
+Medians over rounds, formats in turn. Argos packages hold the CTranslate2 directory.
+"""
+
+import argparse
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+from timing import DOCS, log, run
+
+ROOT = DOCS.parent
+PROGRAM = [sys.executable, ROOT / "bin" / "translate.py", "--saved_model"]
+# Format -> the program that translates lines with the folder of an export.
+PROGRAMS = {
+    "saved_model": PROGRAM,
+    "ctranslate2": PROGRAM,
+    "onnx": [sys.executable, DOCS / "examples" / "onnx_translate.py"],
+}
+RUNTIME = "runtime.*"  # ONNX Runtime in the folder of a page
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_dir", type=Path, required=True)
+    parser.add_argument("--source", type=Path, required=True, help="a file of sentences")
+    parser.add_argument("--runtime", type=Path, help="the folder of ONNX Runtime for the page")
+    parser.add_argument("--weights", default="int8", help="of all formats that compute with them")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    lines = options.source.read_text(encoding="utf-8").splitlines()
+
+    with tempfile.TemporaryDirectory() as name:
+        folder, formats = Path(name), [*PROGRAMS]
+        if options.runtime is not None:
+            formats.append("web")
+        weights = {"saved_model": "float32", "onnx": "float32"}
+        for format in formats:
+            export(options, format, weights.get(format, options.weights), folder / format)
+        found = {format: [] for format in formats}
+        for _ in range(options.rounds):
+            for format in formats:
+                measured = measured_page if format == "web" else measured_program
+                found[format].append(measured(format, folder / format, lines))
+                log(f"{format}: {found[format][-1]}")
+        for format, rounds in found.items():
+            figures = {
+                name: None if rounds[0][name] is None else round(median(r[name] for r in rounds), 2)
+                for name in rounds[0]
+            }
+            facts = {"format": format, "weights": weights.get(format, options.weights)}
+            print(json.dumps({**facts, "megabytes": megabytes(folder / format), **figures}))
+
+
+def export(options, format: str, weights: str, folder: Path) -> None:
+    command = [sys.executable, ROOT / "bin" / "export.py", f"--model_dir={options.model_dir}"]
+    command += [f"--format={format}", f"--weights={weights}", f"--export_dir={folder}"]
+    if format == "web":
+        command.append(f"--runtime={options.runtime}")
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def megabytes(folder: Path) -> float:
+    runtime = {*folder.rglob(RUNTIME)}
+    files = [path for path in folder.rglob("*") if path.is_file() and path not in runtime]
+    return round(sum(path.stat().st_size for path in files) / 1e6, 2)
+
+
+def measured_program(format: str, folder: Path, lines: list[str]) -> dict[str, float]:
+    *program, last = [*map(str, PROGRAMS[format]), str(folder)]
+    command = [*program, last] if format == "onnx" else [*program[:-1], f"{program[-1]}={last}"]
+    first, _ = translate(command, lines[:1])
+    seconds, memory = translate(command, lines)
+    return {
+        "memory": memory,
+        "first": first,
+        "per_second": (len(lines) - 1) / (seconds - first),
+    }
+
+
+def translate(command: list[str], lines: list[str]) -> tuple[float, float]:
+    """Translates lines by a program: seconds, and the most resident memory in MB."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as source:
+        source.writelines(f"{line}\n" for line in lines)
+        source.seek(0)
+        begun = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        written = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begun
+    assert status == 0 and len(written.splitlines()) == len(lines), command
+    return seconds, usage.ru_maxrss / 1024
+
+
+def measured_page(format: str, folder: Path, lines: list[str]) -> dict[str, float | None]:
+    from playwright.sync_api import sync_playwright
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=folder)
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        sync_playwright() as driver,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_context(bypass_csp=True).new_page()
+        page.set_default_timeout(0)
+        begun = time.perf_counter()
+        page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
+        wait_for_translation(page, lines[:1])
+        first = time.perf_counter() - begun
+        begun = time.perf_counter()
+        wait_for_translation(page, lines)
+        seconds = time.perf_counter() - begun
+        browser.close()
+        server.shutdown()
+    return {"memory": None, "first": first, "per_second": len(lines) / seconds}
+
+
+def wait_for_translation(page, lines: list[str]) -> None:
+    page.locator("#text").fill("\n".join(lines))
+    page.get_by_role("button", name="Translate").click()
+    page.wait_for_function(
+        f"document.querySelectorAll('#translation p:not(.pending)').length === {len(lines)}"
+        " && document.querySelector('#translation').ariaBusy === 'false'"
+    )
+
+
+if __name__ == "__main__":
+    run(main)
