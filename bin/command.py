@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shlex
+import signal
 import sys
 import types
 import typing
@@ -77,8 +78,8 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
 
     A wrong flag or an InputError ends with one line on stderr and exit code 1, never a traceback,
-    and so does a file or stream that fails. Ctrl-C ends with exit code 130, and a reader of stdout
-    that has gone with 141, as other programs of Unix.
+    and so does a file or stream that fails. Ctrl-C ends with exit code 130, SIGTERM with 143, and a
+    reader of stdout that has gone with 141, as other programs of Unix.
     """
     _open_standard_streams()
     set_defaults(ENVIRONMENT)
@@ -86,7 +87,8 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     logging.get_absl_handler().addFilter(_is_shown)
     try:
         try:
-            app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
+            with _ending_at_sigterm():
+                app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -94,6 +96,21 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
         if isinstance(error, BrokenPipeError) and error.filename is None:
             sys.exit(141)
         _fail(_of_system(error))
+
+
+@contextlib.contextmanager
+def _ending_at_sigterm() -> Iterator[None]:
+    """Has SIGTERM raise SystemExit, so that no temporary file is left; a second one kills."""
+
+    def end(number: int, frame: types.FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    earlier = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 def as_typed(name: str, *arguments: str) -> str:
@@ -212,21 +229,54 @@ def search_options() -> dict[str, Any]:
     for name in search_fields():
         is_given = name in flags.FLAGS and flags.FLAGS[name].value is not None
         if is_given and name in FILES_OF_LINES:
-            options[name] = tuple(line for line in lines_of(name) if line.strip())
+            lines = lines_of_file(flags.FLAGS[name].value, name)
+            options[name] = tuple(line for line in lines if line.strip())
         elif is_given:
             options[name] = flags.FLAGS[name].value
     return options
 
 
-def lines_of(flag: str) -> Iterator[str] | None:
-    """The lines of the file that a flag names; None without it."""
+def lines_of_file(path: str, flag: str) -> Iterator[str]:
+    """The lines of a file that a flag names."""
     from pipelines.text_files import read_lines
 
-    path = flags.FLAGS[flag].value
-    if path is None:
-        return None
     require(to_path(path).is_file(), flag, "must be a file", repr(path))
     return read_lines(path, flag)
+
+
+def define_memory_flag() -> None:
+    """Defines --memory."""
+    flags.DEFINE_string(
+        "memory",
+        None,
+        "Translation memory (.tmx, .tsv, .jsonl, .po, .xliff): a sentence that it has, but for "
+        "white space and placeholders, is translated by it and not by the model.",
+    )
+
+
+def check_memory_flag() -> None:
+    """Refuses what is no file of sentence pairs, before a model is loaded."""
+    from pipelines.pair_files import check_pair_file
+
+    path = flags.FLAGS.memory
+    if path is not None:
+        check_pair_file(path, "memory")
+        require(to_path(path).is_file(), "memory", "must be a file", repr(path))
+
+
+def terms_of(path: str, flag: str) -> dict[str, str]:
+    """Reads the terms of a file, {source phrase: target phrase}; `flag` names the file."""
+    terms: dict[str, str] = {}
+    for number, line in enumerate(lines_of_file(path, flag), start=1):
+        source, *targets = map(str.strip, line.split("\t"))
+        place = f"{path}:{number}"
+        is_term = source and len(targets) == 1 and targets[0]
+        rule = "must be a source phrase, a tab and a target phrase"
+        require(is_term, None, rule, repr(line), place)
+        rule = "must have a source phrase that no line before it has"
+        require(source not in terms, None, rule, repr(source), place)
+        terms[source] = targets[0]
+    return terms
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
@@ -307,6 +357,21 @@ def load_model(**options: Any):
     share_cores()
     adapter = {"adapter": values.adapter, "adapter_scale": values.adapter_scale}
     return load(path, values.checkpoint, **adapter, **search_options(), **options)
+
+
+def load_model_with_memory(**options: Any):
+    """Loads the model that the flags name, and the memory of --memory; see `load_model`."""
+    from keras_transformer.languages import model_languages
+    from pipelines.pair_files import read_memory
+
+    translator = load_model(**options)
+    path = flags.FLAGS.memory
+    if path is not None:
+        task = translator.card.origin.task
+        require(task == "translation", "memory", "must be given to a translation model", task)
+        languages = model_languages(translator.card.to_json())
+        translator = translator.with_memory(read_memory(path, "memory", languages))
+    return translator
 
 
 @contextlib.contextmanager

@@ -5,12 +5,15 @@ SIGTERM stops the server after the requests that it is working on.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_memory_flag,
     check_model_flags,
     define_flags,
+    define_memory_flag,
     define_model_flags,
     flag_values,
-    load_model,
+    load_model_with_memory,
     run,
+    terms_of,
 )
 
 from absl import flags
@@ -29,6 +32,13 @@ flags.DEFINE_string(
     None,
     "Origin whose web pages may use the server, such as https://example.org; * for all.",
 )
+flags.DEFINE_list(
+    "terminology",
+    [],
+    "Files of terms as for translate, separated by commas. A request may choose one by its name "
+    "without the ending; the first is the default.",
+)
+define_memory_flag()
 
 
 def main():
@@ -36,9 +46,26 @@ def main():
 
     limits = Limits(**flag_values(Limits))
     check_cors_origin(FLAGS.cors_origin)
+    check_memory_flag()
+    terminologies = read_terminologies()
     check_model_flags()  # this and the next line fail at once; loading the model takes a while
     listening = listening_socket(FLAGS.host, FLAGS.port)
-    return serve(load_model(), listening, FLAGS.host, limits, FLAGS.cors_origin)
+    translator = load_model_with_memory()
+    return serve(translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies)
+
+
+def read_terminologies():
+    """Reads the terms of all files, {name: {source phrase: target phrase}}."""
+    from keras_transformer.errors import require
+    from keras_transformer.files.reading import uncompressed_name
+
+    terminologies = {}
+    for path in FLAGS.terminology:
+        name = uncompressed_name(path).stem
+        rule = "must be files of different names"
+        require(name not in terminologies, "terminology", rule, repr(path))
+        terminologies[name] = terms_of(path, "terminology")
+    return terminologies
 
 
 if __name__ == "__main__":

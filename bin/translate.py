@@ -13,14 +13,16 @@ keras_transformer/documents/lines.py describes the columns.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_memory_flag,
     check_model_flags,
     check_output_flag,
     define_flags,
+    define_memory_flag,
     define_model_flags,
     flag_values,
-    lines_of,
-    load_model,
+    load_model_with_memory,
     run,
+    terms_of,
 )
 
 import json
@@ -68,6 +70,7 @@ flags.DEFINE_string(
     "File of terms, one a line: a source phrase, a tab and a target phrase. The translation of a "
     "text with the source phrase contains the target phrase.",
 )
+define_memory_flag()
 flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random instead of searching.")
 define_flags(SamplingConfig, "sampling")
 define_flags(LinesConfig, "columns of the output, for one sentence per line")
@@ -79,8 +82,10 @@ OF_DOCUMENTS = ("format", "columns", "language", "case")
 
 
 def main():
-    check_output_flag("output", ("input", "terminology"))
-    terms = {"terminology": terminology()}
+    check_output_flag("output", ("input", "terminology", "memory"))
+    check_memory_flag()
+    path = FLAGS.terminology
+    terms = {"terminology": None if path is None else terms_of(path, "terminology")}
     lines = LinesConfig(**flag_values(LinesConfig) | terms)
     line_by_line = takes_lines()
     columns = None if FLAGS.columns is None else tuple(FLAGS.columns)
@@ -90,7 +95,8 @@ def main():
         document.check_content()
     sampling = sampling_config()
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
-    translator = load_model(n_best=FLAGS.n_best, sampling=sampling, mbr=FLAGS.mbr)
+    options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
+    translator = load_model_with_memory(**options)
     if translator.card.origin.task == "parsing":
         refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
         line_by_line = True
@@ -120,25 +126,6 @@ def refuse_document_flags(where, received):
 
     for name in OF_DOCUMENTS:
         require(not FLAGS[name].present, name, f"must not be given {where}", received)
-
-
-def terminology():
-    """Reads the terms, {source phrase: target phrase}; None without them."""
-    from keras_transformer.errors import require
-
-    path, lines, terms = FLAGS.terminology, lines_of("terminology"), {}
-    if lines is None:
-        return None
-    for number, line in enumerate(lines, start=1):
-        source, *targets = map(str.strip, line.split("\t"))
-        place = f"{path}:{number}"
-        is_term = source and len(targets) == 1 and targets[0]
-        rule = "must be a source phrase, a tab and a target phrase"
-        require(is_term, None, rule, repr(line), place)
-        rule = "must have a source phrase that no line before it has"
-        require(source not in terms, None, rule, repr(source), place)
-        terms[source] = targets[0]
-    return terms
 
 
 def sampling_config():

@@ -1,14 +1,12 @@
 """The languages of a model, as far as its card names them."""
 
+import functools
 import re
 from typing import Any, NamedTuple
-
-from babel import Locale
 
 from keras_transformer.language_codes import Direction, directions_of, target_languages_of
 
 AUTO = "auto"  # in place of the source's code: whatever language the text is in
-NAMES = Locale("en").languages  # English names by code
 
 
 class ModelLanguages(NamedTuple):
@@ -54,7 +52,7 @@ def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
 
 def name_of(code: str) -> str:
     """The English name of a language, or its code where the name is not known."""
-    return NAMES.get(code) or NAMES.get(primary(code), code)
+    return _names().get(code) or _names().get(primary(code), code)
 
 
 def primary(code: str) -> str:
@@ -68,4 +66,12 @@ def is_same(code: str, asked: str) -> bool:
 
 
 def _is_language(code: str) -> bool:
-    return primary(code) in NAMES or re.fullmatch("[a-z]{2}", primary(code)) is not None
+    return re.fullmatch("[a-z]{2}", primary(code)) is not None or primary(code) in _names()
+
+
+@functools.cache
+def _names() -> dict[str, str]:
+    """English names by code."""
+    from babel import Locale  # not needed for codes of two letters
+
+    return Locale("en").languages

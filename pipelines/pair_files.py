@@ -20,6 +20,8 @@ from keras_transformer.documents import encodings, formats, po, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.files.reading import opened, require_text, uncompressed_name
+from keras_transformer.language_codes import code_of
+from keras_transformer.languages import ModelLanguages
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
@@ -58,13 +60,45 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
             of these languages.
     """
     found = False
+    for pair in _pairs(path, argument, languages):
+        found = True
+        yield pair
+    rule = f"must have pairs of {languages[0]} and {languages[1]}"
+    require(found, argument, rule, f"{path}, which has none")
+
+
+def read_memory(path: str, argument: str, languages: ModelLanguages | None) -> dict[str, str]:
+    """Reads a file as a translation memory.
+
+    Args:
+        path, argument: as `read_pairs` takes them.
+        languages: those of the model, if they are known; otherwise the file must not need any.
+
+    Returns:
+        The translations as `TextTranslator.with_memory` takes them. Of several translations of a
+        sentence, the last one counts.
+
+    Raises:
+        InputError: as `read_pairs` does; one direction of several needs to have pairs.
+    """
+    if languages is None or not languages.directions:
+        rule = "must end in .tsv or .po for a model whose languages are not known"
+        require(_ending(path) in (".tsv", ".po"), argument, rule, path)
+        return dict(read_pairs(path, argument, ("source", "target")))
+    memory: dict[str, str] = {}
+    for direction in languages.directions:
+        code = f"{code_of(direction.target)} " if languages.has_codes else ""
+        memory |= {code + source: target for source, target in _pairs(path, argument, direction)}
+    directions = ", ".join(map(str, languages.directions))
+    require(memory, argument, f"must have pairs of {directions}", f"{path}, which has none")
+    return memory
+
+
+def _pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for sides in READERS[_ending(path)](path, argument, languages):
         source, target = (" ".join(side.split()) for side in sides)
         if source and target:
-            found = True
             yield source, target
-    rule = f"must have pairs of {languages[0]} and {languages[1]}"
-    require(found, argument, rule, f"{path}, which has none")
 
 
 def _ending(path: str) -> str:

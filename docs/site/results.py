@@ -116,6 +116,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "lines": "of the input",
         "truncated": "lines, or sentences of a document, that were longer than the model reads",
         "unfinished": "translations that reached their length limit",
+        "from_memory": "lines, or sentences of a document, that the translation memory had",
         **SECONDS,
         "output": "as it was given",
         **CHECKPOINT,

@@ -105,7 +105,7 @@ class DocumentConfig:
                 file.seek(0)
             for text in texts_of(file, self.input, self.read_as, CHUNK_LINES):
                 if self.read_as != TEXT:
-                    _read(text, self.read_as, self.language or "en", self)
+                    _read(text, self.language or "en", self)
 
 
 def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str, Any]:
@@ -114,7 +114,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     Returns:
         {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
         could not be cut to the model's limit), "unfinished" (those whose translation reached its
-        length limit; equal ones count once), "seconds", "output"}, and what the checkpoint is.
+        length limit), "from_memory" (those that a translation memory had; in these three, equal
+        sentences count once), "seconds", "output"}, and what the checkpoint is.
 
     Raises:
         InputError: for a line that is not in the encoding of the document, naming it: of text,
@@ -135,7 +136,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         for text in texts_of(source, name_of(config.input), format, size):
             if lines == 0 and config.format is None and format == TEXT:
                 suggest_wrapped(text, name_of(config.input))
-            document = _read(text, format, documents.language, config)
+            document = _read(text, documents.language, config, documents.target)
             translated = _counted(document, documents.translate(document.parts), bar)
             for content in document.written(translated):
                 target.write(content)
@@ -146,6 +147,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "lines": lines,
         "truncated": counts.truncated,
         "unfinished": counts.unfinished,
+        "from_memory": counts.from_memory,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
@@ -176,10 +178,12 @@ def suggest_wrapped(text: str, name: str) -> None:
         )
 
 
-def _read(text: str | bytes, format: str, language: str, config: DocumentConfig) -> Document:
+def _read(
+    text: str | bytes, language: str, config: DocumentConfig, target: str | None = None
+) -> Document:
     """Reads a document; an error names the file."""
     try:
-        return read_document(text, format, language, config.columns)
+        return read_document(text, config.read_as, language, config.columns, target)
     except InputError as error:
         raise in_file(error, name_of(config.input)) from None
 

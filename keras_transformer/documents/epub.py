@@ -1,24 +1,50 @@
-"""Electronic books (.epub): chapters, which are pages (html.py), title, and table of contents."""
+"""Electronic books (.epub): chapters, which are pages (html.py), title, and table of contents.
 
-import functools
+A book says in which language it is: in its package (.opf), and at the beginning of each member.
+"""
+
+import re
 
 from keras_transformer.documents import html
-from keras_transformer.documents.archive import Reader, read_archive
+from keras_transformer.documents.archive import Archive, Reader, read_archive
 from keras_transformer.documents.segment_builder import joined
 from keras_transformer.documents.segments import Parts
 from keras_transformer.documents.xml_source import XmlSource
 
 _MAIN = "META-INF/container.xml"
 _TITLES = ("dc:title", "dc:description", "text")  # of the book, and of its chapters
+# Where the language stands: an attribute of the element around all others; an element.
+_ROOT = re.compile(r"<(?:html|package|ncx)\b[^>]*>")
+_ATTRIBUTE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
+_ELEMENT = re.compile(r"(<dc:language\b[^>]*>)[^<]*")
+
+
+def read(content: bytes, target: str | None) -> Archive:
+    """Reads a book, whose translation will be in the language `target`, if that is known."""
+
+    def reader_of(name: str) -> Reader | None:
+        reader = _reader_of(name.lower())
+        if reader is None or target is None:
+            return reader
+        return lambda text: reader(_in_language(text, target.replace("_", "-")))
+
+    return read_archive(_MAIN, reader_of, content)
 
 
 def _reader_of(name: str) -> Reader | None:
-    if name.lower().endswith((".xhtml", ".html", ".htm")):
+    if name.endswith((".xhtml", ".html", ".htm")):
         return _read_chapter
-    return _read_titles if name.lower().endswith((".opf", ".ncx")) else None
+    return _read_titles if name.endswith((".opf", ".ncx")) else None
 
 
-read = functools.partial(read_archive, _MAIN, _reader_of)
+def _in_language(text: str, language: str) -> str:
+    """A member that says that it is in a language, where it says one."""
+    text = _ELEMENT.sub(rf"\g<1>{language}", text)
+    root = _ROOT.search(text)
+    if root is None:
+        return text
+    tag = _ATTRIBUTE.sub(rf'\g<1>"{language}"', root[0])
+    return text[: root.start()] + tag + text[root.end() :]
 
 
 def _read_chapter(text: str) -> Parts:

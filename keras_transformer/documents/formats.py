@@ -19,7 +19,9 @@ class Format(NamedTuple):
 
     That of an archive is `read(content: bytes) -> Archive`.
 
-    The reader of a table also takes `columns`, those to be translated.
+    The reader of a table also takes `columns`, those to be translated; that of a format whose
+    documents say in which language they are takes `target`, the language of the translation or
+    None.
     """
 
     endings: tuple[str, ...]  # of the names of its files
@@ -27,6 +29,7 @@ class Format(NamedTuple):
     reader: str = "read"
     has_columns: bool = False
     is_archive: bool = False  # its reader takes bytes
+    has_language: bool = False
 
 
 FORMATS = {
@@ -45,7 +48,7 @@ FORMATS = {
     "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True),
     "odt": Format((".odt", ".ott"), "opendocument", is_archive=True),
     "odp": Format((".odp", ".otp"), "opendocument", is_archive=True),
-    "epub": Format((".epub",), "epub", is_archive=True),
+    "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
 }
 
 # Files that LibreOffice opens, and the ending of what it can save that is read here.
@@ -70,7 +73,11 @@ _BEGINNINGS = {
 
 
 def read_document(
-    text: str | bytes, format: str, language: str, columns: Sequence[str] | None = None
+    text: str | bytes,
+    format: str,
+    language: str,
+    columns: Sequence[str] | None = None,
+    target: str | None = None,
 ) -> Document:
     """Reads a document.
 
@@ -79,26 +86,29 @@ def read_document(
         format: a name of FORMATS.
         language: of the text, as "en".
         columns: of a table, those to be translated: their names or numbers.
+        target: the language that it will be translated into, if that is known.
 
     Raises:
         InputError: for another format, for one whose packages are not installed, or for text that
             the format cannot be. Its place is "line 7" or "the document"; see `in_file`.
     """
     check_format(format, columns)
-    module, name, has_columns, is_archive = FORMATS[format][1:]
+    kind = FORMATS[format]
     try:
-        reader_module = importlib.import_module(f"{__package__}.{module}")
+        module = importlib.import_module(f"{__package__}.{kind.module}")
     except ModuleNotFoundError as error:
         rule = f"must be one whose packages are installed ({install_command('documents')})"
         raise InputError("format", rule, f"{format}: {error}") from None
-    rule = f"must be {'bytes' if is_archive else 'a str'} in format {format}"
-    require(isinstance(text, bytes) == is_archive, "text", rule, type(text).__name__)
-    if is_archive:
+    reader = getattr(module, kind.reader)
+    options = {"columns": columns} if kind.has_columns else {}
+    options |= {"target": target} if kind.has_language else {}
+    rule = f"must be {'bytes' if kind.is_archive else 'a str'} in format {format}"
+    require(isinstance(text, bytes) == kind.is_archive, "text", rule, type(text).__name__)
+    if kind.is_archive:
         check_beginning(text, format, "the document")
-        return getattr(reader_module, name)(text)
+        return reader(text, **options)
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
-    options = {"columns": columns} if has_columns else {}
-    document = getattr(reader_module, name)(text[len(mark) :], language, **options)
+    document = reader(text[len(mark) :], language, **options)
     return Document((mark, *document.parts)) if mark else document
 
 

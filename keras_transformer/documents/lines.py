@@ -35,7 +35,7 @@ from keras_transformer.output_files import (
     opened_output,
 )
 from keras_transformer.translate.answers import Translation
-from keras_transformer.translate.terminology import check_terminology, required_terms
+from keras_transformer.translate.terminology import check_terminology, required_phrases_of
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.translate.translator import Translator
@@ -114,7 +114,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
 
     Returns:
         {"lines", "truncated" (lines cut as too long), "unfinished" (translations that reached their
-        length limit), "seconds", "output"}, what the checkpoint is, and the counts of a parser.
+        length limit), "from_memory" (lines that a translation memory had), "seconds", "output"},
+        what the checkpoint is, and the counts of a parser.
 
     Raises:
         InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
@@ -149,6 +150,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
         "lines": count,
         "truncated": len(truncated),
         "unfinished": len(unfinished),
+        "from_memory": counts.from_memory,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
@@ -172,18 +174,16 @@ def translate_chunk(
     translator: "Translator", lines: Sequence[str], config: LinesConfig
 ) -> list[list[Translation]]:
     """Translates lines as they are, or as texts with the beginnings of their translations."""
-    texts, prefixes, required_phrases = list(lines), None, None
+    texts, prefixes = list(lines), None
     if config.target_prefixes:
         parts = [line.partition("\t") for line in lines]
         texts = [text for text, _, _ in parts]
         prefixes = [prefix for _, _, prefix in parts]
-    if config.terminology:
-        required_phrases = [required_terms(text, config.terminology) for text in texts]
     return translator.translate(
         texts,
         target_prefixes=prefixes,
         aligned=config.alignments or config.token_scores,
-        required_phrases=required_phrases,
+        required_phrases=required_phrases_of(texts, config.terminology),
         scores=config.scores,
         to=config.to,
     )

@@ -22,7 +22,7 @@ from keras_transformer.translate.answers import Span
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
 _COMMAS = ",;/|&+-–—=:·、，"
 # Nothing to be seen: soft hyphen, zero width space, word joiner, byte order mark, and controls.
-_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 CLOSING = ".,;:!?…)]}»”’%。，、；：！？）」』】"  # touches the word before it
 OPENING = "([{«„“‘¿¡（「『【"
 
@@ -248,7 +248,7 @@ class _ModelText:
         return self._length + self._has_space
 
     def _add_text(self, text: str) -> None:
-        words = " ".join(_UNSEEN.sub("", f"|{text}|").split())[1:-1]
+        words = " ".join(UNSEEN.sub("", f"|{text}|").split())[1:-1]
         if self._skips_space:
             words = words.lstrip(" ")
             self._skips_space = False

@@ -47,14 +47,14 @@ _PATTERNS = (
     r"(?<![\w%])%[A-Z_][A-Z\d_]+%(?!\w)",  # %PATH%
     r"<(?:x|g|bx|ex|ph|bpt|ept|it)\s[^<>]*>|</(?:g|bpt|ept|ph|it)>",  # XLIFF's, within text
 )
-_PLACEHOLDER = re.compile("|".join(_PATTERNS))
+PLACEHOLDER = re.compile("|".join(_PATTERNS))
 # Of a text that is known to be a format of C or Python.
 _FORMAT = re.compile(rf"{_PART_OF_NAME}(?:{_NAMED_CONVERSION}|{_CONVERSION}|%%)+")
 
 
 def with_placeholders(segment: Segment) -> Segment:
     """Makes marks of the placeholders of a segment, where no other mark is."""
-    return segment.with_marks([match.span() for match in _PLACEHOLDER.finditer(segment.text)])
+    return segment.with_marks([match.span() for match in PLACEHOLDER.finditer(segment.text)])
 
 
 def with_conversions(segment: Segment) -> Segment:

@@ -1,22 +1,106 @@
 """A Translator of sentences and of whole documents: what `keras_transformer.load` returns."""
 
+import copy
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tqdm import tqdm
 
 from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.memory import TranslationMemory
 from keras_transformer.documents.sentence_search import SentenceSearch
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
+from keras_transformer.languages import model_languages
 from keras_transformer.translate.answer_counts import AnswerCounts
-from keras_transformer.translate.terminology import check_terminology, required_terms
-from keras_transformer.translate.translator import Translator
+from keras_transformer.translate.answers import AlignedTranslation, Translation
+from keras_transformer.translate.terminology import check_terminology, required_phrases_of
+from keras_transformer.translate.texts import as_text_lists, encoded
+from keras_transformer.translate.translator import Translator, require_one_each
 
 
 class TextTranslator(Translator):
-    """Translates sentences, as a Translator does, and documents of any format."""
+    """Translates sentences, as a Translator does, and documents of any format.
+
+    Attributes:
+        memory: the translations that are known, of `with_memory`.
+    """
+
+    memory = TranslationMemory({})
+
+    def with_memory(self, translations: Mapping[str, str]) -> "TextTranslator":
+        """The same model with a translation memory.
+
+        Sentences that it has, but for white space and placeholders, have one translation, which is
+        `from_memory`. The memory is not asked where a translation has a given beginning, and does
+        not know one that lacks a required phrase.
+
+        Args:
+            translations: sentence -> its translation, both one line. For a model of several target
+                languages, each sentence begins with the code of one: ">>de<< A dog.".
+        """
+        changed = copy.copy(self)
+        changed.memory = TranslationMemory(translations)
+        return changed
+
+    def translate_coded(
+        self,
+        texts: Sequence[str],
+        progress: bool = False,
+        target_prefixes: Iterable[str] | None = None,
+        aligned: bool = False,
+        required_phrases: Iterable[Iterable[str]] | None = None,
+        scores: bool = True,
+        exact: int | None = None,
+    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+        """Like that of a Translator; what the memory has is answered by it."""
+        known: dict[int, str] = {}  # by place in texts
+        phrases: Sequence[Sequence[str]] = [()] * len(texts)
+        if required_phrases is not None:
+            phrases = required_phrases = as_text_lists(required_phrases, "required_phrases")
+            require_one_each(texts, phrases, "required_phrases")
+        if len(self.memory) > 0 and target_prefixes is None:
+            for place, (text, row) in enumerate(zip(texts, phrases, strict=True)):
+                if (target := self.memory.find(text, row)) is not None:
+                    known[place] = target
+        rest = [place for place in range(len(texts)) if place not in known]
+        answers = super().translate_coded(
+            [texts[place] for place in rest],
+            progress,
+            target_prefixes,
+            aligned,
+            None if required_phrases is None else [phrases[place] for place in rest],
+            scores,
+            exact,
+        )
+        remembered = self._remembered(
+            [texts[n] for n in known], list(known.values()), aligned, scores
+        )
+        by_place = dict(zip([*rest, *known], [*answers, *remembered], strict=True))
+        return [by_place[place] for place in range(len(texts))]
+
+    def _remembered(
+        self, texts: Sequence[str], targets: Sequence[str], aligned: bool, scores: bool
+    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+        """Makes answers of what the memory has; scores and alignments are the model's."""
+        tokens = [len(ids) + 1 for ids in encoded(self.vocabularies.target, targets)]
+        answers = [
+            Translation(target, None, None, count, from_memory=True)
+            for target, count in zip(targets, tokens, strict=True)
+        ]
+        if scores:
+            answers = [
+                answer._replace(
+                    score=found.log_prob / ((5 + found.tokens) / 6) ** self.config.alpha,
+                    log_prob=found.log_prob,
+                )
+                for answer, found in zip(answers, self.score(texts, targets), strict=True)
+            ]
+        if not aligned:
+            return [[answer] for answer in answers]
+        pairs = self.align(texts, targets)
+        return [[AlignedTranslation(*row, pair)] for row, pair in zip(answers, pairs, strict=True)]
 
     def translate_document(
         self,
@@ -50,7 +134,7 @@ class TextTranslator(Translator):
                 format cannot be, or a language that is missing or unknown.
         """
         translator = self.document_translator(language, case, terminology, to=to)
-        document = read_document(text, format, translator.language, columns)
+        document = read_document(text, format, translator.language, columns, translator.target)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
         if isinstance(text, bytes):
@@ -101,13 +185,20 @@ class TextTranslator(Translator):
         exact = count if self.config.mbr is None else self.config.exact
 
         def search(texts: Sequence[str], aligned: bool) -> list[list]:
-            phrases = None
-            if terminology:
-                phrases = [required_terms(text, terminology) for text in texts]
-            coded = self.with_codes(texts, to)
             return self.translate_coded(
-                coded, aligned=aligned, required_phrases=phrases, scores=False, exact=exact
+                self.with_codes(texts, to),
+                aligned=aligned,
+                required_phrases=required_phrases_of(texts, terminology),
+                scores=False,
+                exact=exact,
             )
+
+        def knows(text: str) -> bool:
+            if len(self.memory) == 0:
+                return False
+            (coded,) = self.with_codes([text], to)
+            (phrases,) = required_phrases_of([text], terminology) or [()]
+            return self.memory.find(coded, phrases) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         languages = (self.card.origin.data or {}).get("languages") or ["en"]
@@ -118,10 +209,15 @@ class TextTranslator(Translator):
                 functools.partial(sentences.align, rank),
                 self.count_subwords,
                 limit,
+                knows,
             )
             for rank in range(count)
         ]
-        return [DocumentTranslator(model, language or languages[0], case) for model in models]
+        known = model_languages(self.card.to_json())
+        target = known.targets[0] if to is None and known and len(known.targets) == 1 else to
+        return [
+            DocumentTranslator(model, language or languages[0], case, target) for model in models
+        ]
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Raises an InputError: a Parser, which a parsing model has, returns trees."""

@@ -42,32 +42,52 @@ class Model(NamedTuple):
     align: Callable[[Sequence[str]], list[AlignedText]]  # translates, too
     count_subwords: Callable[[Sequence[str]], list[int]]
     limit: int  # the most subwords of a sentence
+    # Whether a translation memory has a text, whose translation is then none of the model's.
+    knows: Callable[[str], bool] = lambda text: False
 
 
 class _Sentence(MarkedSentence):
     """A sentence of a segment, and what it becomes.
 
     Attributes:
+        is_known: whether a translation memory has it.
+        is_whole: whether it has it with placeholders, for which no place needs to be found.
         case: how its words are written.
-        given: what the model is given.
+        given: what the model is given; of a sentence that is known, what the memory has.
         pieces: what it becomes; the sentence itself until it is translated.
         is_changed: whether that is anything else.
     """
 
-    def __init__(self, nodes: Sequence[Node], find_case: Callable[[str], Case]):
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        find_case: Callable[[str], Case],
+        knows: Callable[[str], bool],
+    ):
         super().__init__(nodes)
-        self.case = find_case(self.model_text)
-        is_usual = self.case is Case.SENTENCE
-        self.given = self.model_text if is_usual else in_sentence_case(self.model_text)
+        marks = _marks_in(nodes)
+        self.is_whole = self.is_known = False
+        if any(mark.source is None for mark in marks):
+            self.is_whole = self.is_known = _is_plain(marks) and knows(self.text)
+        elif not any(mark.text.strip() for mark in marks):
+            self.is_known = knows(self.model_text)
+        self.given = self.text if self.is_whole else self.model_text
+        self.case = Case.SENTENCE if self.is_known else find_case(self.model_text)
+        if self.case is not Case.SENTENCE:
+            self.given = in_sentence_case(self.model_text)
         self.pieces = self.unchanged()
         self.is_changed = False
+
+    @property
+    def needs_alignment(self) -> bool:
+        return not self.is_whole and super().needs_alignment
 
     def take(self, translation: AlignedText) -> None:
         """Becomes a translation of `given`; it stays as it is where a model has nothing to say."""
         if translation.text == self.given or not translation.text.strip():
             return
         text = re.sub("[\r\n]", " ", translation.text)  # a line break would be one of the document
-        pieces = place(self, text, translation.links)
+        pieces = [text] if self.is_whole else place(self, text, translation.links)
         if self.case is Case.CAPITALS:
             pieces = [piece if isinstance(piece, Mark) else piece.upper() for piece in pieces]
         self.is_changed = pieces != self.pieces
@@ -81,6 +101,7 @@ class TranslatedSentence(NamedTuple):
     translation: str
     start: int  # characters of the whole translation before it
     end: int
+    from_memory: bool
 
 
 @dataclasses.dataclass
@@ -106,16 +127,18 @@ class DocumentTranslator:
         language: of the text, as "en": it says where sentences end.
         case: "auto" translates sentences in capitals as if they were not, and titles; "keep"
             gives the model what is written.
+        target: the language of the translations, if it is known.
 
     Raises:
         InputError: for another case.
     """
 
-    def __init__(self, model: Model, language: str, case: str = "auto"):
+    def __init__(self, model: Model, language: str, case: str = "auto", target: str | None = None):
         require(case in CASE_RULES, "case", f"must be one of {', '.join(CASE_RULES)}", repr(case))
         self.model = model
         self.language = language
         self.case = case
+        self.target = target
 
     def translate(self, parts: Iterable[str | Segment]) -> Iterator[str]:
         """Yields each part as it is, or its translation, and holds some thousand sentences."""
@@ -153,8 +176,9 @@ class DocumentTranslator:
             for sentence, pieces in _pieces(part):
                 written = part.segment.written(pieces)
                 if sentence is not None:
-                    place = (len(text), len(text) + len(written))
-                    found.append(TranslatedSentence(sentence.text, written, *place))
+                    end = len(text) + len(written)
+                    row = (sentence.text, written, len(text), end, sentence.is_known)
+                    found.append(TranslatedSentence(*row))
                 text += written
         return text, found
 
@@ -163,7 +187,11 @@ class DocumentTranslator:
         segment = with_placeholders(segment)
         within, tabs = _places_within(segment), _places_after_tabs(segment)
         spans: list[Span] = []
-        for start, end in split(segment.text, self.language, tabs):
+        found = split(segment.text, self.language, tabs)
+        is_plain = len(found) > 1 and _is_plain(_marks_in(segment.nodes))
+        if is_plain and self.model.knows(segment.text):  # the memory has several sentences as one
+            found = [(found[0][0], found[-1][1])]
+        for start, end in found:
             if spans and start in within:
                 spans[-1] = (spans[-1][0], end)
             else:
@@ -180,7 +208,8 @@ class DocumentTranslator:
     ) -> tuple[list[_Sentence], list[list[Piece]]]:
         """Makes the sentences of a segment, and what is between them."""
         cut_nodes = regions(segment.nodes, spans)
-        sentences = [_Sentence(nodes, self._case_of) for nodes in cut_nodes[1::2]]
+        knows = self.model.knows
+        sentences = [_Sentence(nodes, self._case_of, knows) for nodes in cut_nodes[1::2]]
         return sentences, [list(pieces_of(nodes)) for nodes in cut_nodes[::2]]
 
     def _case_of(self, text: str) -> Case:
@@ -203,9 +232,11 @@ class DocumentTranslator:
     def _fit(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Cuts the sentences that are longer than the model reads."""
         limit = self.model.limit
-        texts = {sentence.given for paragraph in paragraphs for sentence in paragraph.sentences}
+        sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+        texts = {sentence.given for sentence in sentences}
         # No character of ASCII has several subwords; there may be one for the beginning.
         fitting = {text for text in texts if text.isascii() and len(text) < limit}
+        fitting.update(sentence.given for sentence in sentences if sentence.is_known)
         counted = [text for text in texts - fitting if len(text) <= limit * MOST_CHARACTERS]
         counts = zip(counted, self.model.count_subwords(counted), strict=True)
         fitting.update(text for text, count in counts if count <= limit)
@@ -240,6 +271,15 @@ class DocumentTranslator:
         found.update(zip(plain, map(AlignedText, texts), strict=True))
         for sentence in sentences:
             sentence.take(found[sentence.given])
+
+
+def _marks_in(nodes: Sequence[Node]) -> list[Mark]:
+    return [piece for piece in pieces_of(nodes) if isinstance(piece, Mark)]
+
+
+def _is_plain(marks: Sequence[Mark]) -> bool:
+    """Whether marks are placeholders and line breaks of plain text alone."""
+    return all(mark.source is None or mark.source.isspace() for mark in marks)
 
 
 def _places_within(segment: Segment) -> set[int]:

@@ -29,12 +29,13 @@ class Parse(NamedTuple):
     """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
-    # The next five are those of the Translation, before repairs.
+    # The next six are those of the Translation, before repairs.
     score: float | None
     log_prob: float | None
     tokens: int
     truncated: bool
     unfinished: bool
+    from_memory: bool  # false: there are no memories of trees
     tree: Tree | None  # None for a sentence without words
     repairs: Repairs  # what the tokens needed to become the tree
 

@@ -16,7 +16,7 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -86,6 +86,7 @@ class Service:
         limits: of a request.
         host_names: those by which the server may be called; None for any.
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
+        terminologies: lists of terms by their names; requests that name none have the first one.
 
     Attributes:
         requests: how many requests were answered so far.
@@ -100,8 +101,10 @@ class Service:
         limits: Limits,
         host_names: frozenset[str] | None,
         cors_origin: str | None = None,
+        terminologies: Mapping[str, dict[str, str]] | None = None,
     ):
         self.translator = translator
+        self.terminologies = terminologies or {}
         self.limits = limits
         self.host_names = host_names
         self.cors_origin = cors_origin
@@ -185,7 +188,8 @@ class Service:
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.engine.functions)
         card = self.translator.card.to_json()
-        return json_response({**card, "signatures": signatures, "limits": limits})
+        own = {"limits": limits, "terminologies": list(self.terminologies)}
+        return json_response({**card, "signatures": signatures, **own})
 
     async def translate(self, request: web.Request) -> web.Response:
         """Translates sentences or documents: three kinds of requests, see above."""
@@ -200,8 +204,9 @@ class Service:
         """Answers a TranslateRequest."""
         asked = parse_translate(fields, self.limits, self.translator.config.beam_size)
         texts = self._with_codes(asked.sentences, asked.to)
-        if asked.options:  # a prefix or phrases may not fit the model
-            work = functools.partial(self.translator.translate, texts, **asked.options)
+        options = asked.options(self._terms(asked.terminology))
+        if options:  # a prefix or phrases may not fit the model
+            work = functools.partial(self.translator.translate, texts, **options)
             (answers,) = await self._submit(self._single_calls, [work], error_status=400)
         else:
             answers = await self._submit(self.translations, texts)
@@ -217,11 +222,13 @@ class Service:
         asked = parse_document(fields, self.limits)
         self._check_target([asked.document], asked.to)
         if asked.format not in PLAIN:
-            documents = Documents([asked.document], asked.format, to=asked.to)
+            texts, terminology = [asked.document], asked.terminology
+            documents = Documents(texts, asked.format, to=asked.to, terminology=terminology)
             ((translation,),) = await self._translate_documents(documents)
             return {"translation": translation}
-        work = functools.partial(self._translate_sentences, asked)
-        ((translation, found),) = await self._submit(self._single_calls, [work])
+        terms = self._terms(asked.terminology)
+        work = functools.partial(self._translate_sentences, asked, terms)
+        ((translation, found),) = await self._submit_document(work, terms)
         self.documents += 1
         return {"translation": translation, "sentences": [row._asdict() for row in found]}
 
@@ -342,21 +349,40 @@ class Service:
             rule = f"must be given with documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
 
+    def _terms(self, name: str | None) -> dict[str, str] | None:
+        """The terms of the terminology of a name; of the first one for None; none for ""."""
+        if name is None:
+            return next(iter(self.terminologies.values()), None)
+        names = [*self.terminologies, ""]
+        rule = f"must be one of {', '.join(map(repr, names))}"
+        require(name in names, "terminology", rule, shown(name))
+        return self.terminologies.get(name)
+
+    async def _submit_document(
+        self, work: Callable[[], Any], terms: dict[str, str] | None
+    ) -> list[Any]:
+        """Has a document translated; its sentences may have no room for their terms."""
+        return await self._submit(self._single_calls, [work], error_status=400 if terms else 500)
+
     async def _translate_documents(self, documents: Documents) -> list[list[str | bytes]]:
         """Gives the translations of each text, the best first."""
-        work = functools.partial(self._translations_of, documents)
-        (translations,) = await self._submit(self._single_calls, [work])
+        terms = self._terms(documents.terminology)
+        work = functools.partial(self._translations_of, documents, terms)
+        (translations,) = await self._submit_document(work, terms)
         self.documents += len(documents.texts)
         return translations
 
-    def _translations_of(self, documents: Documents) -> list[list[str | bytes]]:
+    def _translations_of(
+        self, documents: Documents, terms: dict[str, str] | None
+    ) -> list[list[str | bytes]]:
         """Gives `documents.count` translations of each text or archive, the best first."""
         translators = self.translator.document_translators(
-            documents.count, to=documents.to, language=documents.language
+            documents.count, documents.language, terminology=terms, to=documents.to
         )
         rows = []
         for text in documents.texts:
-            document = document_of(text, documents.format, translators[0].language)
+            first = translators[0]
+            document = document_of(text, documents.format, first.language, first.target)
             if isinstance(text, bytes):
                 self.limits.check_texts(["".join(one.text for one in document.segments)])
             translations = [each.translate(document.parts) for each in translators]
@@ -366,9 +392,11 @@ class Service:
                 rows.append(["".join(parts) for parts in translations])
         return rows
 
-    def _translate_sentences(self, asked: DocumentRequest) -> tuple[str, list]:
+    def _translate_sentences(
+        self, asked: DocumentRequest, terms: dict[str, str] | None
+    ) -> tuple[str, list]:
         """Gives the translation of plain text, and its sentences."""
-        translator = self.translator.document_translator(to=asked.to)
+        translator = self.translator.document_translator(terminology=terms, to=asked.to)
         document = document_of(asked.document, asked.format, translator.language)
         return translator.translate_sentences(document.parts)
 
@@ -387,10 +415,12 @@ def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
     return [detection.detect(text) for text in texts]
 
 
-def document_of(text: str | bytes, format: str, language: str) -> Document:
+def document_of(
+    text: str | bytes, format: str, language: str, target: str | None = None
+) -> Document:
     """Reads a document in a call of the model, where an InputError would be the model's."""
     try:
-        return read_document(text, format, language)
+        return read_document(text, format, language, target=target)
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

@@ -20,6 +20,7 @@ from keras_transformer.serving.requests import (
     FILE_FORMATS,
     Documents,
     Limits,
+    Terminology,
     check_format,
     checked,
 )
@@ -38,6 +39,7 @@ class LibreTranslateRequest:
     target: Annotated[str, "Code of the language of the translation."]
     format: Annotated[str, '"text" or "html", or another format of documents.'] = "text"
     alternatives: Annotated[int, "Further translations of each text, below beam_size."] = 0
+    terminology: Terminology = None
     api_key: Key = None
 
 
@@ -56,6 +58,7 @@ class FileRequest:
     file: Annotated[Upload, "The document, in UTF-8, or in the encoding that it declares."]
     source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
     target: Annotated[str, "Code of the language of the translation."]
+    terminology: Terminology = None
     api_key: Key = None
 
 
@@ -127,7 +130,7 @@ def parse_libretranslate(
     texts = request.q if isinstance(request.q, list) else [request.q]
     limits.check_texts(texts)
     count = request.alternatives + 1
-    return request, Documents(texts, request.format, count, to, language)
+    return request, Documents(texts, request.format, count, to, language, request.terminology)
 
 
 def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
@@ -155,11 +158,11 @@ def parse_file(
     rule = f"must have a name that ends in one of {', '.join(endings)}"
     require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)
-    if FILE_FORMATS[format].is_archive:  # it is read, and its text counted, when it is translated
-        return Documents([file.content], format, to=to, language=language), ending
-    text = decoded(file.content, format, "file")
-    limits.check_texts([text])
-    return Documents([text], format, to=to, language=language), ending
+    content = file.content
+    if not FILE_FORMATS[format].is_archive:  # which is read when it is translated
+        content = decoded(content, format, "file")
+        limits.check_texts([content])
+    return Documents([content], format, 1, to, language, request.terminology), ending
 
 
 def check_languages(

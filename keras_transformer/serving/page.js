@@ -28,6 +28,7 @@ let choosing = new AbortController(); // of the newest request for translations 
 let asked = ""; // what is being translated, as `wanted` gives it
 let shown = ""; // what the translation is of
 let language; // that the translation is in, where the model has several target languages
+let terminology; // that the translation keeps to, where the server has any; "" for none
 let chosen = null; // the sentence whose translations are shown
 let attended = ""; // the pair of texts whose attention was asked for last
 let lineEnd = "\n"; // of the file that was opened
@@ -50,9 +51,9 @@ $("live").control.addEventListener("change", () => {
 });
 $("to").addEventListener("change", () => {
   keep("to", $("to").value);
-  showWhetherChanged();
-  if ($("text").value.trim()) $("form").requestSubmit();
+  translateAgain();
 });
+$("terms").addEventListener("change", translateAgain);
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
@@ -108,6 +109,7 @@ function showModel(card) {
   if (source) $("text").lang = codes[0];
   if (target) $("translation").lang = codes[1];
   showTargets(card.task_options?.target_languages ?? []);
+  showTerminologies(card.terminologies ?? []);
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain_ids");
   $("and-attention").hidden = !card.signatures?.includes("attention_ids");
@@ -156,6 +158,22 @@ function showTargets(codes) {
   if (codes.includes(kept("to"))) $("to").value = kept("to");
 }
 
+/** Fills the menu of terminologies, if there are any. */
+function showTerminologies(names) {
+  const options = names.map((name) => element("option", { value: name }, `Terms: ${name}`));
+  $("terms").replaceChildren(...options, element("option", { value: "" }, "No terms"));
+  $("terms").hidden = names.length === 0;
+}
+
+/** The terminology that is wanted; undefined where the server has none. */
+const wantedTerms = () => $("terms").hidden ? undefined : $("terms").value;
+
+/** Has the text translated in another way. */
+function translateAgain() {
+  showWhetherChanged();
+  translateWhatIsTyped();
+}
+
 /**
  * Does slow work, and says in `place` that it runs, for how long, and how it failed; `message` is a
  * function. Whatever was begun there earlier says nothing from now on.
@@ -194,7 +212,8 @@ function format() {
   return found === "text" && isWrapped($("text").value) ? "wrapped" : found;
 }
 
-const wanted = () => JSON.stringify([$("text").value, format(), $("to").value]);
+const wanted = () =>
+  JSON.stringify([$("text").value, format(), $("to").value, $("terms").value]);
 
 function textChanged() {
   if ($("text").value === "") { // what is typed next is no part of the file
@@ -242,7 +261,7 @@ async function translate(event) {
       signal.throwIfAborted();
       paragraphs[number].replaceWith(made);
       done += 1;
-      enableTranslation();
+      enable(made);
     }
   });
   if (signal.aborted) return;
@@ -255,23 +274,32 @@ function showTranslation(wish, paragraphs) {
   forgetSentence();
   shown = wish;
   language = $("to").value || undefined;
+  terminology = wantedTerms();
   if (language) $("translation").lang = language;
   $("translation").replaceChildren(...paragraphs);
   $("translation").ariaBusy = "true";
   showWhetherChanged();
-  enableTranslation();
+  disable();
 }
 
-function enableTranslation() {
-  const sentence = $("translation").querySelector(".sentence");
-  if (sentence && !$("translation").querySelector("[tabindex='0']")) sentence.tabIndex = 0;
-  $("choosing").hidden = sentence === null;
-  $("copy").disabled = $("download").disabled = translation().trim() === "";
+/** Offers nothing to do with the translation, which is still to come. */
+function disable() {
+  $("choosing").hidden = $("copy").disabled = $("download").disabled = true;
+}
+
+/** Offers what can be done with a paragraph that has come; its first sentence is in Tab's order. */
+function enable(made) {
+  const sentence = made.querySelector(".sentence");
+  if (sentence && $("choosing").hidden) {
+    sentence.tabIndex = 0;
+    $("choosing").hidden = false;
+  }
+  if (made.textContent.trim()) $("copy").disabled = $("download").disabled = false;
 }
 
 /** Has one paragraph translated, or all of a document of another format than text. */
 async function translationOf(text, format, signal) {
-  const key = JSON.stringify([text, format, language]);
+  const key = JSON.stringify([text, format, language, terminology]);
   if (lines.has(key)) return lines.get(key);
   const { task } = await model;
   let answer;
@@ -281,7 +309,7 @@ async function translationOf(text, format, signal) {
       end: Array.from(best.text).length };
     answer = { translation: best.text, sentences: [sentence] };
   } else {
-    answer = await ask("translate", { document: text, format, to: language }, signal);
+    answer = await ask("translate", { document: text, format, to: language, terminology }, signal);
   }
   lines.set(key, answer);
   return answer;
@@ -298,9 +326,11 @@ function paragraph(answer) {
   const characters = Array.from(answer.translation); // places count code points
   const nodes = [];
   let place = 0;
-  for (const { source, translation, start, end } of answer.sentences ?? []) {
+  for (const { source, translation, start, end, from_memory } of answer.sentences ?? []) {
+    const mark = from_memory && { class: "sentence remembered", title: "From the memory" };
     nodes.push(characters.slice(place, start).join(""), element("span", { class: "sentence",
-      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source }, translation));
+      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source, ...mark },
+      translation));
     place = end;
   }
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
@@ -320,7 +350,7 @@ function clear() {
   $("translation").replaceChildren();
   asked = shown = $("text").value = "";
   textChanged();
-  enableTranslation();
+  disable();
   $("text").focus();
 }
 
@@ -353,6 +383,7 @@ function translateArchive(file) {
     form.append("file", file);
     form.append("source", "auto");
     form.append("target", target);
+    if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
     const { translatedFileUrl } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
     saveAs(await response.blob(), file.name, target);
@@ -476,9 +507,10 @@ async function sentenceEntry(signal, source, prefixes) {
   const card = await model;
   const { beam_size: n_best = 1, task, signatures = [] } = card;
   const required_phrases = phrases() && [phrases()];
-  const options = { prefixes, required_phrases, n_best, to: language };
-  const { translations: [found] } = await ask("translate", { text: source, ...options },
-    signal);
+  const options = { prefixes, required_phrases, n_best, to: language, terminology };
+  const { translations: [all] } = await ask("translate", { text: source, ...options }, signal);
+  // The same text may be written in other subwords: the first one is the best.
+  const found = all.filter(({ text }, n) => all.findIndex((one) => one.text === text) === n);
   const number = (value, digits) => element("span", { class: "number" },
     value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
   const editable = task !== "parsing" && signatures.includes("search_ids");

@@ -19,6 +19,7 @@ from keras_transformer.fields import Positive, Size, check_fields, from_json, op
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
+from keras_transformer.translate.terminology import required_phrases_of
 
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
 BODY = "the body"  # the place of errors
@@ -124,6 +125,11 @@ To = Annotated[
     "The target language, of a model of several: one of task_options.target_languages in /model.",
 ]
 
+Terminology = Annotated[
+    str | None,
+    'The terms to keep to: one of terminologies in /model, or "" for none; by default the first.',
+]
+
 
 @dataclass(frozen=True)
 class TranslateRequest:
@@ -138,22 +144,29 @@ class TranslateRequest:
     ] = None
     aligned: Annotated[bool, "Whether to give their subwords and alignment, too."] = False
     to: To = None
+    terminology: Terminology = None
 
     @property
     def sentences(self) -> list[str]:
         """The texts to translate."""
         return self.texts if self.text is None else [self.text]
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Further arguments of `Translator.translate`; none where there are only texts."""
+    def options(self, terms: dict[str, str] | None) -> dict[str, Any]:
+        """Further arguments of `Translator.translate`; none where there are only texts.
+
+        Args:
+            terms: those of the terminology.
+        """
         options = {}
         if self.prefixes:
             options["target_prefixes"] = self.prefixes
         if self.aligned:
             options["aligned"] = True
-        if self.required_phrases:
-            options["required_phrases"] = self.required_phrases
+        phrases = self.required_phrases or []
+        of_terms = required_phrases_of(self.sentences, terms) or []
+        if phrases or any(of_terms):
+            rows = itertools.zip_longest(phrases, of_terms, fillvalue=[])
+            options["required_phrases"] = [[*row, *further] for row, further in rows]
         return options
 
 
@@ -168,6 +181,7 @@ class DocumentRequest:
         "paragraph goes over several lines; or another.",
     ] = "text"
     to: To = None
+    terminology: Terminology = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +201,7 @@ class Documents(NamedTuple):
     count: int = 1  # translations of each
     to: str | None = None  # the target language, where texts must say which it is
     language: str | None = None  # of the texts, where there are several
+    terminology: str | None = None  # its name; None for the first one
 
 
 async def read_fields(request: web.Request) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class ModelAnswer:
     max_source_length: Annotated[int, "Subwords of a sentence that are read, its end counted."]
     signatures: Annotated[list[str], "What the model can do, by name."]
     limits: Annotated[LimitsAnswer, "The limits of a request."]
+    terminologies: Annotated[list[str], "Names of lists of terms; the first is the default."]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,7 @@ class TranslationAnswer:
     log_prob: Annotated[float | None, "Natural logarithm of its probability; null like score."]
     truncated: Annotated[bool, "The sentence was too long: its end was not translated."]
     unfinished: Annotated[bool, "The translation reached the greatest length before its end."]
+    from_memory: Annotated[bool, "The translation memory has it."]
     source_pieces: Annotated[list[str] | None, "S subwords of the sentence."] = None
     target_pieces: Annotated[list[str] | None, "T subwords of the translation."] = None
     source_words: Annotated[list[int] | None, "S numbers of words; -1: of none."] = None
@@ -81,6 +83,7 @@ class SentenceAnswer:
     translation: Annotated[str, "Its translation."]
     start: Annotated[int, "Characters (code points of Unicode) before the translation."]
     end: Annotated[int, "The same with the translation."]
+    from_memory: Annotated[bool, "The translation memory has it."]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +124,7 @@ def translation_fields(translation: "Translation", aligned: bool) -> dict[str, A
         "log_prob": _rounded(translation.log_prob),
         "truncated": translation.truncated,
         "unfinished": translation.unfinished,
+        "from_memory": translation.from_memory,
     }
     if aligned:
         fields.update(translation.pair._asdict())

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -69,6 +69,7 @@ def serve(
     host: str,
     limits: Limits,
     cors_origin: str | None = None,
+    terminologies: Mapping[str, dict[str, str]] | None = None,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun.
 
@@ -78,13 +79,14 @@ def serve(
         host: the name that `listening` was made with.
         limits: of a request.
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
+        terminologies: lists of terms by their names; requests that name none have the first one.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences" and "batches" (of requests for
         sentences), "documents" (texts of any length), "seconds"}.
 
     Raises:
-        InputError: where the model's weights are not finite.
+        InputError: where the model's weights are not finite, or it cannot keep to the terms.
     """
     languages = model_languages(translator.card.to_json())
     has_codes = languages is not None and languages.has_codes
@@ -92,10 +94,15 @@ def serve(
     translator.translate(["Warm-up."], **options)  # the first call prepares what the others use
     if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)
+    if terminologies:  # refused here where the model or its engine cannot keep to them
+        translator.translate(["Warm-up."], required_phrases=[[]], **options)
+    for terms in (terminologies or {}).values():
+        translator.phrase_ids(list(terms.values()), "terminology")
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    service = Service(translator, limits, allowed_names(host, listening), cors_origin)
+    names = allowed_names(host, listening)
+    service = Service(translator, limits, names, cors_origin, terminologies)
     asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,

@@ -62,6 +62,7 @@ class Translation(NamedTuple):
     tokens: int  # subwords, EOS counted
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
+    from_memory: bool = False  # a translation memory has it; the score is the model's
 
 
 class AlignedTranslation(NamedTuple):
@@ -73,6 +74,7 @@ class AlignedTranslation(NamedTuple):
     tokens: int
     truncated: bool
     unfinished: bool
+    from_memory: bool
     pair: AlignedPair  # the subwords of both sides
 
 

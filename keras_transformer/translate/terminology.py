@@ -1,6 +1,7 @@
 """Required phrases of translations, from a list of terms."""
 
 import re
+from collections.abc import Iterable
 
 from keras_transformer.errors import require
 
@@ -13,12 +14,17 @@ def check_terminology(terminology: dict[str, str] | None) -> None:
         require(has_phrases, "terminology", rule, repr({source: target}))
 
 
-def required_terms(text: str, terminology: dict[str, str]) -> list[str]:
-    """The target phrases of the source phrases that occur in a text as whole words.
+def required_phrases_of(
+    texts: Iterable[str], terminology: dict[str, str] | None
+) -> list[list[str]] | None:
+    """The target phrases of the source phrases that occur in each text as whole words.
 
-    Of phrases that overlap, the first one counts, or the longest.
+    Of phrases that overlap, the first one counts, or the longest. Without terminology, it is None.
     """
+    if not terminology:
+        return None
     longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-    source_phrases = dict.fromkeys(pattern.findall(text))  # each once, in their order
-    return [terminology[phrase] for phrase in source_phrases]
+    # Each phrase of a text once, in their order.
+    found = [dict.fromkeys(pattern.findall(text)) for text in texts]
+    return [[terminology[phrase] for phrase in phrases] for phrases in found]

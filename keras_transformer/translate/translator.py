@@ -4,6 +4,7 @@
 length, has the engine compute several of them at a time (search/streams.py), and makes answers.
 """
 
+import copy
 import dataclasses
 import functools
 import itertools
@@ -107,10 +108,10 @@ class Translator:
 
     def with_alpha(self, alpha: float) -> "Translator":
         """The same model with another length penalty (section 6.1)."""
-        card = dataclasses.replace(
-            self.card, decoding=dataclasses.replace(self.config, alpha=alpha)
-        )
-        return type(self)(self.engine, self.vocabularies, card, self._make_model)
+        changed = copy.copy(self)
+        changed.config = dataclasses.replace(self.config, alpha=alpha)
+        changed.card = dataclasses.replace(self.card, decoding=changed.config)
+        return changed
 
     @property
     def checkpoint(self) -> dict[str, Any]:
@@ -356,7 +357,7 @@ class Translator:
     ) -> tuple[EncodedTexts, EncodedTexts]:
         """Cuts sources and targets into ids, with EOS."""
         sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
-        _require_one_each(sources, targets, "targets", "sources")
+        require_one_each(sources, targets, "targets", "sources")
         target_rows = encoded(self.vocabularies.target, targets)
         return self._encode_sources(sources), with_eos(target_rows, self.target_limit)
 
@@ -365,7 +366,7 @@ class Translator:
         if prefixes is None:
             return [np.zeros(0, np.int32)] * len(sources)
         prefixes = as_texts(prefixes, "target_prefixes")
-        _require_one_each(sources, prefixes, "target_prefixes")
+        require_one_each(sources, prefixes, "target_prefixes")
         # A space at the end would be a subword: "a " does not begin "a dog".
         rows = encoded(self.vocabularies.target, [prefix.strip(SPACES) for prefix in prefixes])
         for source, prefix, row in zip(sources, prefixes, rows, strict=True):
@@ -381,22 +382,35 @@ class Translator:
         required_phrases = as_text_lists(required_phrases, "required_phrases")
         rule = "must be asked of a search"
         require(self.config.sampling is None, "required_phrases", rule, "random draws")
-        _require_one_each(sources, required_phrases, "required_phrases")
+        require_one_each(sources, required_phrases, "required_phrases")
         every_phrase = list(itertools.chain(*required_phrases))
-        rows = encoded(self.vocabularies.target, [phrase.strip(SPACES) for phrase in every_phrase])
-        wrong = [
-            phrase
-            for phrase, ids in zip(every_phrase, rows, strict=True)
-            if len(ids) == 0 or has_unknown(ids)
-        ]
-        rule = "must have subwords, and characters that the vocabulary has"
-        require(not wrong, "required_phrases", rule, shown(wrong))
-        remaining, phrase_ids = iter(rows), []
+        remaining = iter(self.phrase_ids(every_phrase, "required_phrases"))
+        phrase_ids = []
         for source, phrases in zip(sources, required_phrases, strict=True):
             phrase_ids.append([next(remaining) for _ in phrases])
             count = sum(len(ids) for ids in phrase_ids[-1])
             self._require_room(source, count, " ".join(phrases), "required_phrases")
         return phrase_ids
+
+    def phrase_ids(self, phrases: Sequence[str], argument: str) -> Rows:
+        """Cuts phrases that translations must contain into ids.
+
+        Args:
+            phrases: any number.
+            argument: what the caller calls them, for errors.
+
+        Raises:
+            InputError: for a phrase that has no subwords, or characters that the vocabulary lacks.
+        """
+        rows = encoded(self.vocabularies.target, [phrase.strip(SPACES) for phrase in phrases])
+        wrong = [
+            phrase
+            for phrase, ids in zip(phrases, rows, strict=True)
+            if len(ids) == 0 or has_unknown(ids)
+        ]
+        rule = "must have subwords, and characters that the vocabulary has"
+        require(not wrong, argument, rule, shown(wrong))
+        return rows
 
     def _require_room(self, source: np.ndarray, count: int, text: str, argument: str) -> None:
         """Refuses text that leaves no room for the EOS of a translation."""
@@ -469,7 +483,7 @@ def _in_order(results: Sequence[Sequence], batches: Sequence[list[int]]) -> list
     return ordered
 
 
-def _require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str = "texts") -> None:
+def require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str = "texts") -> None:
     """Refuses other than one row for each source; `of` is the argument that has the sources."""
     received = f"{len(rows)} for {len(sources)}"
     require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)

@@ -46,6 +46,13 @@ def wrong():
 def broken():
     raise ImportError("its library is damaged")
 
+def terminated():
+    import signal
+    from keras_transformer.files.replacing import replacing
+    with replacing("out") as file:
+        file.write(b"a part")
+        signal.raise_signal(signal.SIGTERM)
+
 def aborted():
     os.write(2, b"F0000 Check failed\\n" * 2000)
     os.abort()
@@ -64,6 +71,7 @@ def ending(tmp_path):
         done = subprocess.run(
             [sys.executable, tmp_path / "program.py", *arguments],
             env=environment,
+            cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
@@ -122,6 +130,12 @@ def test_a_library_that_cannot_be_imported_has_a_traceback(ending):
     code, _, errors = ending("broken", "--ending=broken")
     assert code == 1 and errors.startswith(f"own line\n{NATIVE}\nTraceback")
     assert errors.endswith("ImportError: its library is damaged\n")
+
+
+def test_a_program_that_is_terminated_leaves_no_file(ending, tmp_path):
+    code, output, errors = ending("terminated", "--ending=terminated")
+    assert (code, output, errors) == (143, "", f"own line\n{NATIVE}\n")
+    assert set(os.listdir(tmp_path)) <= {"noisy.py", "program.py", "__pycache__"}
 
 
 def test_nothing_is_lost_when_a_library_aborts(ending):

@@ -96,6 +96,9 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         ("--terminology=/dev/zero", "--terminology", "'/dev/zero'", "a file"),
         ("--input=a --output=./a", "--output", "a", "--input"),
         ("--terminology=a --output=a", "--output", "'a'", "--terminology"),
+        ("--memory=a.tmx --output=a.tmx", "--output", "'a.tmx'", "--memory"),
+        ("--memory=a.txt", "--memory", "a.txt", ".tmx"),
+        ("--memory=absent.tmx", "--memory", "absent.tmx", "a file"),
         ("--forbidden_phrases=a --output=a", "--output", "'a'", "--forbidden_phrases"),
         ("--model_dir=a,b.keras --output=b.keras", "--output", "'b.keras'", "--model_dir"),
     ],
@@ -153,6 +156,27 @@ def test_terminology(call_program, untrained, translator, tmp_path):
     assert "big dog" in answers[0] and "red cats" in answers[3]
     (free,) = translator.translate(["the dogs"])
     assert answers[2] == one_line(free[0].text)
+
+
+def test_memory(call_program, untrained, translator, tmp_path):
+    (tmp_path / "memory.tsv").write_text("See the cat.\tDer Kater!\n")
+    flags = [f"--model_dir={untrained}", "--beam_size=2", f"--memory={tmp_path}/memory.tsv"]
+    stdin = b"See  the cat. a dog\nSee the cat\n"
+    done = call_program("translate", *flags, f"--output={tmp_path}/out", stdin=stdin)
+    assert done.code == 0, done.errors
+    assert done.result["from_memory"] == 1
+    found = (tmp_path / "out").read_text().splitlines()
+    (dog,), (cat,) = (answers[:1] for answers in translator.translate(["a dog", "See the cat"]))
+    assert found == [f"Der Kater! {one_line(dog.text)}", one_line(cat.text)]
+    done = call_program("translate", *flags, "--scores", "--alignments", stdin=b"See the cat.\nb\n")
+    assert done.code == 0, done.errors
+    assert json.loads(done.errors.splitlines()[-1])["from_memory"] == 1
+    score, links, text = done.output.splitlines()[0].split("\t")
+    (scored,) = translator.score(["See the cat."], ["Der Kater!"])
+    penalty = ((5 + scored.tokens) / 6) ** translator.config.alpha
+    assert float(score) == pytest.approx(scored.log_prob / penalty, rel=1e-4)
+    (pair,) = translator.align(["See the cat."], ["Der Kater!"])
+    assert (links, text) == (pair.pharaoh, "Der Kater!")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Shouter:
             sentences = list(map("{}{}".format, sentences, required_phrases))
         if aligned:
             return [
-                [AlignedTranslation(s.upper(), -0.5, -1.0, 2, False, False, PAIR)]
+                [AlignedTranslation(s.upper(), -0.5, -1.0, 2, False, False, False, PAIR)]
                 for s in sentences
             ]
         return [

@@ -243,6 +243,27 @@ def test_chapters_and_titles_of_books():
         assert found.read("toc.ncx") == b"<ncx><text>A CHAPTER</text></ncx>"
 
 
+def test_a_book_says_the_language_of_its_translation():
+    package = (
+        '<package xml:lang="en"><dc:language id="x">en-GB</dc:language>'
+        '<dc:title xml:lang="en">a book</dc:title></package>'
+    )
+    chapter = "<html lang='en' xml:lang=\"en\"><body><p lang='fr'>un x</p></body></html>"
+    ncx = '<ncx version="2"><text>1</text></ncx>'
+    members = {"a_opf": f"<x xmlns:dc='d'>{package}</x>", "b_XHTML": chapter, "toc_ncx": ncx}
+    book = archive("epub", "", **members)
+    unknown = read_document(book, "epub", "en")
+    with opened(next(unknown.written(by_words(str)(unknown.parts)))) as found:
+        assert found.read("b.XHTML").decode() == chapter
+    document = read_document(book, "epub", "en", target="pt_BR")
+    with opened(next(document.written(by_words(str)(document.parts)))) as found:
+        wanted = package.replace('xml:lang="en"><dc:l', 'xml:lang="pt-BR"><dc:l')
+        assert wanted.replace("en-GB", "pt-BR") in found.read("a.opf").decode()
+        wanted = chapter.replace("'en'", '"pt-BR"').replace('"en"', '"pt-BR"')
+        assert found.read("b.XHTML").decode() == wanted
+        assert found.read("toc.ncx").decode() == ncx
+
+
 PIECES = {
     "docx": [
         run("a dog ", "<w:b/>"),

@@ -385,7 +385,7 @@ def test_n_best(parts, translators, bpe):
     assert cut == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
-    assert blank == [("", 0.0, 0.0, 0, False, False)], "and no other beam"
+    assert blank == [("", 0.0, 0.0, 0, False, False, False)], "and no other beam"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,9 @@ import gzip
 
 import pytest
 
-from pipelines.pair_files import check_pair_file, read_pairs
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
+from pipelines.pair_files import check_pair_file, read_memory, read_pairs
 from pipelines.sources import FileSource
 from tests.refusals import refused
 
@@ -188,6 +190,29 @@ def test_files_that_cannot_be_read_end_in_one_line(
     with refused(argument, received, place) as error:
         pairs_of(tmp_path / name, content)
     assert "\n" not in str(error.value)
+
+
+def test_memories_of_one_direction_and_of_several(tmp_path):
+    file = tmp_path / "a.tmx"
+    file.write_text(MEMORY.format(encoding="utf-8"))
+    both = (Direction("en", "de"), Direction("de", "en"), Direction("en", "cs"))
+    one = ModelLanguages(both[:1], ("de",))
+    assert read_memory(str(file), "memory", one) == dict(MEMORY_PAIRS)
+    several = ModelLanguages(both, ("de", "en", "cs"), has_codes=True)
+    found = read_memory(str(file), "memory", several)
+    wanted = {f">>de<< {source}": target for source, target in MEMORY_PAIRS}
+    assert found == wanted | {f">>en<< {target}": source for source, target in MEMORY_PAIRS}
+    with refused("memory", "a.tmx, which has none", about="en-cs"):
+        read_memory(str(file), "memory", ModelLanguages(both[2:], ("cs",)))
+
+
+def test_memories_for_models_of_unknown_languages(tmp_path):
+    (tmp_path / "a.tsv").write_text("two\tzwei\none\teins\ntwo\tZwei\n")
+    wanted = {"two": "Zwei", "one": "eins"}
+    for languages in (None, ModelLanguages((), ("de",))):
+        assert read_memory(str(tmp_path / "a.tsv"), "memory", languages) == wanted
+        with refused("memory", "a.tmx", about=".tsv"):
+            read_memory("a.tmx", "memory", languages)
 
 
 def test_files_of_both_sides_need_languages(tmp_path):

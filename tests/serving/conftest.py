@@ -70,12 +70,14 @@ class FakeTranslator:
         require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
 
-    def document_translator(self, to=None, language=None):
-        return self.document_translators(1, to, language)[0]
+    def document_translator(self, language=None, terminology=None, to=None):
+        return self.document_translators(1, language, terminology, to)[0]
 
-    def document_translators(self, count, to=None, language=None):
+    def document_translators(self, count, language=None, terminology=None, to=None):
         if to is not None:
             self.calls.append((to, language))
+        if terminology is not None:
+            self.calls.append(terminology)
 
         def of_rank(rank):
             def translate(texts):
@@ -88,7 +90,11 @@ class FakeTranslator:
             def count_subwords(texts):
                 return [len(text.split()) for text in texts]
 
-            return DocumentTranslator(Model(translate, align, count_subwords, limit=9), "en")
+            def knows(text):
+                return text == "known."
+
+            model = Model(translate, align, count_subwords, limit=9, knows=knows)
+            return DocumentTranslator(model, "en")
 
         return [of_rank(rank) for rank in range(count)]
 
@@ -111,7 +117,7 @@ class FakeTranslator:
 
 
 def translation(text, score, log_prob, **others):
-    fields = {"tokens": 5, "truncated": False, "unfinished": False, **others}
+    fields = {"tokens": 5, "truncated": False, "unfinished": False, "from_memory": False, **others}
     return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, **fields)
 
 

@@ -18,36 +18,37 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving import application
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from tests.refusals import check_message
 from tests.serving.conftest import translation
 from tests.serving.running import client_of
 
 NAMES = frozenset({"localhost", "127.0.0.1"})
 FOLDER = Path(application.__file__).parent
 PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
-WHOLE = {"truncated": False, "unfinished": False}
+WHOLE = {"truncated": False, "unfinished": False, "from_memory": False}
 BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25, **WHOLE}
 SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5, **WHOLE}
 
 
-def served(translator, scenario, limits=None, names=NAMES):
+def served(translator, scenario, limits=None, names=NAMES, terminologies=None):
     """Runs `scenario(client, service)` against a server on a socket."""
 
     async def run():
-        service = Service(translator, limits or Limits(), names)
+        service = Service(translator, limits or Limits(), names, None, terminologies)
         async with client_of(service) as client:
             return await asyncio.wait_for(scenario(client, service), timeout=120)
 
     return asyncio.run(run())
 
 
-def answer_to(translator, method, path, limits=None, **request):
+def answer_to(translator, method, path, limits=None, terminologies=None, **request):
     """Gives status, headers and body of the answer to one request."""
 
     async def scenario(client, service):
         answer = await client.request(method, path, **request)
         return answer.status, answer.headers, await answer.read()
 
-    return served(translator, scenario, limits)
+    return served(translator, scenario, limits, terminologies=terminologies)
 
 
 @contextlib.contextmanager
@@ -130,9 +131,69 @@ def test_what_is_cut_is_said(translator):
     translator.translate = answers
     _, _, body = answer_to(translator, "POST", "/translate", json={"texts": ["a b", "c"]})
     assert json.loads(body)["translations"] == [
-        [{"text": "a", "score": -0.5, "log_prob": -1.25, "truncated": True, "unfinished": False}],
-        [{"text": "", "score": None, "log_prob": None, "truncated": False, "unfinished": True}],
+        [{"text": "a", "score": -0.5, "log_prob": -1.25, **WHOLE, "truncated": True}],
+        [{"text": "", "score": None, "log_prob": None, **WHOLE, "unfinished": True}],
     ]
+
+
+TERMINOLOGIES = {"pets": {"cat": "Kater", "dog": "Hund"}, "farm": {"dog": "Hofhund"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"text": "a cat, a dog."}, ["Kater+Hund"]),
+        ({"texts": ["a dog", "a cow"], "terminology": "farm"}, ["Hofhund", ""]),
+        ({"text": "a dog", "required_phrases": [["x"]], "terminology": "farm"}, ["x+Hofhund"]),
+        ({"text": "a cow"}, ["die Katze schläft."]),
+        ({"text": "a dog", "terminology": ""}, ["die Katze schläft."]),
+    ],
+)
+def test_sentences_keep_to_a_terminology(translator, fields, wanted):
+    _, _, body = answer_to(translator, "POST", "/translate", None, TERMINOLOGIES, json=fields)
+    assert [best["text"] for best, *_ in json.loads(body)["translations"]] == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"), [(None, "pets"), ("farm", "farm"), ("pets", "pets"), ("", None)]
+)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"document": "a dog."},
+        {"document": "<p>a dog.</p>", "format": "html"},
+        {"q": "a dog.", "source": "en", "target": "de"},
+    ],
+)
+def test_documents_keep_to_a_terminology(translator, fields, name, terms):
+    fields = fields if name is None else fields | {"terminology": name}
+    answer_to(translator, "POST", "/translate", None, TERMINOLOGIES, json=fields)
+    wanted = [] if terms is None else [TERMINOLOGIES[terms]]
+    assert translator.calls == [*wanted, ["a dog."]]
+
+
+def test_terminologies_are_named_and_others_refused(translator):
+    _, _, body = answer_to(translator, "GET", "/model", None, TERMINOLOGIES)
+    assert json.loads(body)["terminologies"] == ["pets", "farm"]
+    for terminologies in (TERMINOLOGIES, None):
+        for fields in ({"text": "a"}, {"document": "a"}):
+            request = {"json": fields | {"terminology": "cars"}}
+            status, _, body = answer_to(
+                translator, "POST", "/translate", None, terminologies, **request
+            )
+            assert status == 400 and translator.calls == []
+            check_message(json.loads(body)["error"], "terminology", "cars")
+
+
+def test_what_is_from_a_memory_is_said(translator):
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "known. a cat."})
+    found = [sentence["from_memory"] for sentence in json.loads(body)["sentences"]]
+    assert found == [True, False]
+    answers = [[translation("a", -0.5, -1.25, from_memory=True)]]
+    translator.translate = lambda sentences: answers
+    _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == BEST | {"text": "a", "from_memory": True}
 
 
 def test_attention(translator):
@@ -163,7 +224,12 @@ def test_model_and_health(translator):
     limits = Limits(max_sentences=7, max_characters=99)
     status, _, body = answer_to(translator, "GET", "/model", limits)
     limits = {"sentences": 7, "characters": 99}
-    wanted = {**translator.card, "signatures": ["attention_ids", "search_ids"], "limits": limits}
+    wanted = {
+        **translator.card,
+        "signatures": ["attention_ids", "search_ids"],
+        "limits": limits,
+        "terminologies": [],
+    }
     assert (status, json.loads(body)) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")
     assert (status, json.loads(body)) == (200, {"status": "ok"})

@@ -170,7 +170,12 @@ def test_model_without_known_languages(translator):
         ({"alternatives": 2}, 400, "alternatives must be from 0 to 1", "2"),
         ({"alternatives": -1}, 400, "alternatives must be from 0 to 1", "-1"),
         ({"alternatives": "x"}, 400, "alternatives", '"x"'),
-        ({"n_best": 2}, 400, "q, source, target, format, alternatives, api_key", '"n_best"'),
+        (
+            {"n_best": 2},
+            400,
+            "format, alternatives, terminology, api_key",
+            '"n_best"',
+        ),
         ({"q": "x" * 101}, 413, "100 characters", "101 characters"),
         ({"q": ["a"] * 4}, 413, "3 texts", "4 texts"),
     ],
@@ -335,7 +340,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(b"\xff"), 400, "file:1 must be UTF-8", "byte 0xff at column 1"),
         (lambda: file_form(b"x" * 101), 413, "3 texts and 100 characters", "101 characters"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
-        (lambda: file_form(beam="4"), 400, "file, source, target, api_key", '"beam"'),
+        (lambda: file_form(beam="4"), 400, "file, source, target, terminology, api_key", '"beam"'),
         (lambda: file_form(b"x" * 10_000), 413, "100 characters", "10000 characters"),
     ],
 )

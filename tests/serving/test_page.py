@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import threading
+import time
 
 import pytest
 
@@ -28,14 +29,15 @@ expect.set_options(timeout=60_000)
 
 
 @contextlib.contextmanager
-def serving(translator):
+def serving(translator, terminologies=None):
     """Serves in a thread beside the test, as the browser's driver holds the main one."""
     loop, ready, stopped = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     listening = listening_socket("127.0.0.1", 0)
     url = "http://127.0.0.1:{1}/".format(*listening.getsockname())
 
     async def run():
-        service = Service(translator, Limits(max_characters=500), frozenset({"127.0.0.1"}))
+        limits, names = Limits(max_characters=500), frozenset({"127.0.0.1"})
+        service = Service(translator, limits, names, None, terminologies)
         async with answering(service, listening):
             ready.set()
             await stopped.wait()
@@ -62,8 +64,8 @@ def open_page(browser, translator):
     """Opens the page; that nothing failed or came from elsewhere is checked at the end."""
     with contextlib.ExitStack() as stack:
 
-        def opened():
-            url = stack.enter_context(serving(translator))
+        def opened(terminologies=None):
+            url = stack.enter_context(serving(translator, terminologies))
             page = stack.enter_context(browser.new_page())
             page.set_default_timeout(60_000)
             page.on("pageerror", lambda error: faults.append(str(error)))
@@ -813,6 +815,49 @@ def test_a_menu_of_target_languages(open_page, translator):
     expect(menu).to_have_value("cs")
 
 
-def test_no_menu_for_one_target_language(page):
+def test_no_menu_for_one_target_language_or_no_terms(page):
     expect(page.locator("#form")).to_be_visible()
     expect(page.get_by_label("Language of the translation")).to_be_hidden()
+    expect(page.get_by_label("Terminology")).to_be_hidden()
+
+
+def test_a_menu_of_terminologies(open_page, translator):
+    terms = {"pets": {"dog": "Hund"}, "farm": {"dog": "Hofhund"}}
+    page = open_page(terms)
+    menu = page.get_by_label("Terminology")
+    expect(menu.locator("option")).to_have_text(["Terms: pets", "Terms: farm", "No terms"])
+    translate(page, "a dog.").first.click()
+    drawn(page)
+    expect(page.locator("#choices .entry").first).to_contain_text("Hund")
+    menu.select_option("farm")  # translates the text again
+    expect(page.locator("#sentence")).to_be_hidden()
+    expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
+    menu.select_option("")
+    expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
+    calls = [call for call in translator.calls if isinstance(call, dict)]
+    assert calls == [terms["pets"], terms["farm"]]
+
+
+def test_what_is_from_the_memory_is_marked(page):
+    expect(page.locator("#remembering")).to_be_hidden()
+    sentences = translate(page, "known. a cat.")
+    expect(page.locator(".remembered")).to_have_count(1)
+    expect(sentences.first).to_have_attribute("title", "From the memory")
+    expect(page.locator("#remembering")).to_be_visible()
+
+
+def test_a_translation_is_listed_once(open_page, translator):
+    rows = [("a", -0.5), ("b", -0.6), ("a", -0.7)]
+    translator.translate = lambda texts: [[translation(text, s, 2 * s) for text, s in rows]]
+    page = open_page()
+    translated(page)
+    entries = page.locator("#choices .entry")
+    expect(entries).to_have_count(2)
+    expect(entries.first).to_contain_text("\N{MINUS SIGN}0.500")
+
+
+def test_many_equal_lines_come_at_once(page):
+    started = time.monotonic()
+    translate(page, "a cat.\n" * 5000)
+    expect(page.locator(".sentence")).to_have_count(5000)
+    assert time.monotonic() - started < 20

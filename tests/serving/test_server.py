@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_transformer.errors import require
 from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import allowed_names, listening_socket, serve
@@ -25,7 +26,7 @@ from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
-fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False)
+fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False, from_memory=False)
 
 class Slow:
     card = types.SimpleNamespace(to_json=dict)
@@ -121,6 +122,22 @@ def test_signal_lets_running_requests_finish(number):
     assert result["errors"] == 0
     assert result["sentences"] >= result["batches"] >= 2
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("wrong", ["required_phrases", "terminology"])
+def test_terms_that_the_model_cannot_keep_to_are_refused_at_once(translator, wrong):
+    """An engine without required phrases, and terms that the vocabulary cannot spell."""
+
+    def translate(texts, required_phrases=None, **_):
+        require(required_phrases is None or wrong != "required_phrases", wrong, "must not", "x")
+
+    def phrase_ids(phrases, argument):
+        require(phrases == ["ein Hund"], argument, "must be spelled", phrases)
+
+    translator.translate, translator.phrase_ids = translate, phrase_ids
+    terms = {"pets": {"a dog": "ein Hund"}, "cars": {"a car": "\N{AUTOMOBILE}"}}
+    with listening_socket("127.0.0.1", 0) as listening, refused(wrong):
+        serve(translator, listening, "127.0.0.1", Limits(), terminologies=terms)
 
 
 def test_port_in_use():

@@ -100,7 +100,7 @@ def test_every_line_gets_an_answer(translator_of, model):
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
     for blank in (0, 2, 7):
-        assert answers[blank] == [("", 0.0, 0.0, 0, False, False)]
+        assert answers[blank] == [("", 0.0, 0.0, 0, False, False, False)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
     assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
     # The long line is answered as what was left of it.
@@ -131,7 +131,7 @@ def test_aligned_translations(translator_of, model):
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
-        assert [answer[:6] for answer in answers] == wanted
+        assert [answer[:7] for answer in answers] == wanted
         for answer in answers:
             pair = answer.pair
             assert pair.source_pieces == [*line, "</s>"]
@@ -183,7 +183,7 @@ def test_restrictions(translator_of, model):
     phrases = (free[0][:2], free[1][1:3])
     settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
     answers = translator_of(model, **settings).translate(["abc", ""])
-    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False)]
+    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False, False)]
     for best in answers[0]:
         assert len(set(best.text)) == len(best.text) and best.tokens >= 6
         assert not any(phrase in best.text for phrase in phrases)
@@ -195,7 +195,9 @@ def test_translations_contain_the_required_phrases(translator_of, model):
     translator = translator_of(model)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
-    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0, False, False)]
+    assert answers[1] == free[1] and answers[3] == free[3] == [
+        ("", 0.0, 0.0, 0, False, False, False)
+    ]
     for answer, line, required in zip(answers, lines, phrases, strict=True):
         assert all(phrase in answer[0].text for phrase in required) or not line
     assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
@@ -468,10 +470,10 @@ def test_translations_leave_out_what_does_not_exist(characters):
         return translations(one_sentence, characters, [False])
 
     assert found(["ab", ""], [-1.5, -math.inf], [-3.0, -math.inf]) == [
-        [("ab", -1.5, -3.0, 2, False, True)]
+        [("ab", -1.5, -3.0, 2, False, True, False)]
     ]
     nothing = found(["", ""], [-math.inf] * 2, [-math.inf] * 2)
-    assert nothing == [[("", -math.inf, -math.inf, 0, False, False)]]
+    assert nothing == [[("", -math.inf, -math.inf, 0, False, False, False)]]
 
 
 def test_weights_that_are_not_finite(characters):
@@ -581,6 +583,44 @@ def test_terminology_of_documents(translator_of, model):
     phrases = [["xyz"], []]
     wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
     assert "xyz" in found and found == " ".join(map(in_document, wanted))
+
+
+def test_a_memory_answers_what_it_has(translator_of, model):
+    free = translator_of(model)
+    translator = free.with_memory({"ab cd": "xyz", "%s e": "%s f", "g": "abc"})
+    texts = ["ab  cd", "h", "%d e", "g"]
+    known, other, placed, _ = translator.translate(texts)
+    assert [row[0].text for row in (known, placed)] == ["xyz", "%d f"]
+    assert [len(known), known[0].from_memory, other[0].from_memory] == [1, True, False]
+    assert_same_answer(other, free.translate(["h"])[0])
+    (scored,) = free.score(["ab  cd"], ["xyz"])
+    penalty = ((5 + scored.tokens) / 6) ** free.config.alpha
+    assert known[0].log_prob == pytest.approx(scored.log_prob, rel=1e-5)
+    assert known[0].score == pytest.approx(scored.log_prob / penalty, rel=1e-5)
+    assert known[0].tokens == scored.tokens
+    aligned = translator.translate(texts, aligned=True, scores=False)
+    assert aligned[0][0].pair.alignment == free.align(["ab  cd"], ["xyz"])[0].alignment
+    assert aligned[0][0].score is None and not aligned[1][0].from_memory
+    phrases = [["yz"], [], [], ["de"]]
+    found = translator.translate(texts, required_phrases=phrases)
+    assert [row[0].from_memory for row in found] == [True, False, True, False]
+    assert "de" in found[3][0].text
+    (begun,) = translator.translate(["ab cd"], target_prefixes=["q"])
+    assert not begun[0].from_memory and begun[0].text.startswith("q")
+    with refused("required_phrases", "1 for 4"):
+        translator.translate(texts, required_phrases=[[]])
+    assert translator.with_alpha(0.0).translate(["g"])[0][0].text == "abc"
+    assert not free.translate(["g"])[0][0].from_memory
+
+
+def test_terms_of_documents_overrule_a_memory_without_them(translator_of, model):
+    translator = translator_of(model).with_memory({"ab {x}.": "{x} cde.", "f.": "g."})
+    found = translator.translate_document("ab {y}. f.", terminology={"f": "xyz"})
+    assert found.startswith("{y} cde. ") and "xyz" in found
+    counts = translator.new_counts()
+    documents = translator.document_translator(terminology={"f": "xyz"}, counts=counts)
+    assert "".join(documents.translate(read_document("ab {y}. f.", "text", "en").parts)) == found
+    assert counts.from_memory == 1
 
 
 def test_the_language_of_a_document_is_that_of_the_data(model, characters):

@@ -1,0 +1,115 @@
+"""Sentences that a translation memory has, in documents and alone."""
+
+import pytest
+
+from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.memory import TranslationMemory
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.translate.answers import Link
+
+MEMORY = TranslationMemory(
+    {
+        "A dog.": "Ein Hund.",
+        "Delete  {name}?": "{name} löschen?",
+        "%s and %s": "%s und %s",
+        "{a} of {b}": "{b}: {a}",
+        "See https://a.b/c.": "Siehe https://a.b/c.",
+        "One. Two.": "Eins,  zwei.",
+        "OPEN THE FILE": "Öffnen",
+        ">>de<< A cat.": "Eine Katze.",
+        "": "nothing",
+        "blank": " ",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A dog.", "Ein Hund."),
+        (" A\N{NO-BREAK SPACE}\td\N{SOFT HYPHEN}og. ", "Ein Hund."),
+        ("a dog.", None),
+        ("Delete {file}?", "{file} löschen?"),
+        ("Delete %s?", "%s löschen?"),
+        ("Delete this?", None),
+        ("%d and %d", "%d und %d"),
+        ("%d and %s", None),
+        ("%(x)s of {1}", "{1}: %(x)s"),
+        ("{a} of {a}", None),
+        ("See http://x.org.", "Siehe http://x.org."),
+        ("One.  Two.", "Eins, zwei."),
+        (">>de<< A  cat.", "Eine Katze."),
+        ("A cat.", None),
+        (">>cs<< A cat.", None),
+        ("", None),
+        ("blank", None),
+    ],
+)
+def test_white_space_and_placeholders_do_not_count(text, wanted):
+    assert MEMORY.find(text) == wanted
+
+
+def test_a_translation_without_a_required_phrase_is_not_found():
+    assert MEMORY.find("A dog.", ["Hund", "Ein"]) == "Ein Hund."
+    assert MEMORY.find("A dog.", ["Hund", "Tier"]) is None
+
+
+class Recaller:
+    """Translates what the memory has, and writes all else in capitals; keeps what it was given."""
+
+    def __init__(self):
+        self.plain, self.aligned = [], []
+
+    def translate(self, texts):
+        self.plain += texts
+        return [MEMORY.find(text) or text.upper() for text in texts]
+
+    def align(self, texts):
+        self.aligned += texts
+        answers = [MEMORY.find(text) or text.upper() for text in texts]
+        return [
+            AlignedText(answer, [Link((0, len(text)), (0, len(answer)))])
+            for text, answer in zip(texts, answers, strict=True)
+        ]
+
+    def translated(self, text, format="text", limit=50):
+        model = Model(
+            self.translate,
+            self.align,
+            lambda texts: [len(text.split()) for text in texts],
+            limit,
+            lambda text: MEMORY.find(text) is not None,
+        )
+        translator = DocumentTranslator(model, "en")
+        return translator, read_document(text, format, "en").parts
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "wanted", "given"),
+    [
+        ("text", "A  dog. Delete {x}?", "Ein Hund. {x} löschen?", ["A dog.", "Delete {x}?"]),
+        ("text", " One. Two.\nOne. Two", " Eins, zwei.\nONE. TWO", ["One. Two.", "One.", "Two"]),
+        ("text", "OPEN THE FILE\nOPEN IT", "Öffnen\nOPEN IT", ["OPEN THE FILE", "Open it"]),
+        ("html", "<p>Delete\n{x}?</p>", "<p>{x} löschen?</p>", ["Delete {x}?"]),
+        ("html", "<p>A <b>dog</b>.</p>", "<p>Ein <b>Hund</b>.</p>", []),
+        ("html", "<p>Delete <b>{x}</b>?</p>", "<p>DELETE <b>{x}</b>?</p>", []),
+    ],
+)
+def test_sentences_of_documents(format, text, wanted, given):
+    recaller = Recaller()
+    translator, parts = recaller.translated(text, format)
+    assert "".join(translator.translate(parts)) == wanted
+    assert recaller.plain == given
+    assert recaller.aligned == ([] if given else ["A dog." if "dog" in text else "Delete?"])
+
+
+def test_what_is_known_is_not_cut_to_the_limit_of_the_model():
+    translator, parts = Recaller().translated("One. Two.\nthree four five", limit=1)
+    assert "".join(translator.translate(parts)) == "Eins, zwei.\nTHREE FOUR FIVE"
+
+
+def test_sentences_say_whether_they_are_from_the_memory():
+    translator, parts = Recaller().translated("A dog. It runs.")
+    text, sentences = translator.translate_sentences(parts)
+    assert text == "Ein Hund. IT RUNS."
+    assert [sentence.from_memory for sentence in sentences] == [True, False]
