@@ -9,10 +9,11 @@ import copy
 import dataclasses
 import io
 import itertools
+import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.segments import Document, Parts, Segment
@@ -53,12 +54,12 @@ class Archive(Document):
         yield result.getvalue()
 
 
-def read_archive(main: str, reader_of: Callable[[str], Reader | None], content: bytes) -> Archive:
+def read_archive(main: str, readers: Mapping[re.Pattern, Reader], content: bytes) -> Archive:
     """Reads an archive.
 
     Args:
         main: the name of a member that each document of the format has.
-        reader_of: gives what reads a member, by its name, if it holds text.
+        readers: what reads members that hold text, by their names.
         content: the bytes of the archive.
 
     Raises:
@@ -74,11 +75,13 @@ def read_archive(main: str, reader_of: Callable[[str], Reader | None], content: 
             parts: list[str | Segment] = []
             texts: dict[int, int] = {}
             for number, member in enumerate(members):
-                if (reader := reader_of(member.filename)) is not None:
+                name = member.filename
+                reader = next((readers[one] for one in readers if one.fullmatch(name)), None)
+                if reader is not None:
                     rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
-                    received = f"{member.filename}: {member.file_size}"
+                    received = f"{name}: {member.file_size}"
                     require(member.file_size <= _MOST_TEXT, None, rule, received, _PLACE)
-                    found = _parts(archive.read(member), member.filename, reader)
+                    found = _parts(archive.read(member), name, reader)
                     texts[number] = len(found)
                     parts += found
             damaged = archive.testzip()

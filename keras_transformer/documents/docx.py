@@ -6,15 +6,15 @@ links are elements. What is deleted or moved away, other fields, code, hidden te
 marked "no proofing" stays, and so do pictures; their alternative texts are translated.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Reader, read_archive
+from keras_transformer.documents.archive import Archive, read_archive
 from keras_transformer.documents.pptx import read_drawing
 from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
-from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 _MAIN = "word/document.xml"
 _TEXTS = re.compile(r"word/(document|header|footer|footnotes|endnotes|comments)\d*\.xml")
@@ -31,13 +31,9 @@ _CODE = re.compile(
 _CHECKED_LANGUAGE = re.compile(r"\s*<w:lang\b[^>]*/>")
 
 
-def _reader_of(name: str) -> Reader | None:
-    if _TEXTS.fullmatch(name):
-        return _read_member
-    return read_drawing if _DRAWINGS.fullmatch(name) else None
-
-
-read = functools.partial(read_archive, _MAIN, _reader_of)
+def read(content: bytes) -> Archive:
+    """Reads a document."""
+    return read_archive(_MAIN, {_TEXTS: _read_member, _DRAWINGS: read_drawing}, content)
 
 
 def _read_member(text: str) -> Parts:

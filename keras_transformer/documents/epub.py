@@ -3,6 +3,7 @@
 A book says in which language it is: in its package (.opf), and at the beginning of each member.
 """
 
+import functools
 import re
 
 from keras_transformer.documents import html
@@ -12,6 +13,8 @@ from keras_transformer.documents.segments import Parts
 from keras_transformer.documents.xml_source import XmlSource
 
 _MAIN = "META-INF/container.xml"
+_CHAPTERS = re.compile(r".*\.(xhtml|html?)", re.IGNORECASE)
+_PACKAGE = re.compile(r".*\.(opf|ncx)", re.IGNORECASE)
 _TITLES = ("dc:title", "dc:description", "text")  # of the book, and of its chapters
 # Where the language stands: an attribute of the element around all others; an element.
 _ROOT = re.compile(r"<(?:html|package|ncx)\b[^>]*>")
@@ -21,20 +24,15 @@ _ELEMENT = re.compile(r"(<dc:language\b[^>]*>)[^<]*")
 
 def read(content: bytes, target: str | None) -> Archive:
     """Reads a book, whose translation will be in the language `target`, if that is known."""
-
-    def reader_of(name: str) -> Reader | None:
-        reader = _reader_of(name.lower())
-        if reader is None or target is None:
-            return reader
-        return lambda text: reader(_in_language(text, target.replace("_", "-")))
-
-    return read_archive(_MAIN, reader_of, content)
+    readers = {_CHAPTERS: _read_chapter, _PACKAGE: _read_titles}
+    readers = {
+        names: functools.partial(_read_member, reader, target) for names, reader in readers.items()
+    }
+    return read_archive(_MAIN, readers, content)
 
 
-def _reader_of(name: str) -> Reader | None:
-    if name.endswith((".xhtml", ".html", ".htm")):
-        return _read_chapter
-    return _read_titles if name.endswith((".opf", ".ncx")) else None
+def _read_member(reader: Reader, target: str | None, text: str) -> Parts:
+    return reader(text if target is None else _in_language(text, target.replace("_", "-")))
 
 
 def _in_language(text: str, language: str) -> str:

@@ -13,10 +13,16 @@ attribute `lang` stays.
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from keras_transformer.documents.segment_builder import OpenTags, SegmentBuilder, joined
+from keras_transformer.documents.segment_builder import (
+    Found,
+    OpenTags,
+    SegmentBuilder,
+    joined,
+    with_found,
+)
 from keras_transformer.documents.segments import Document, Parts, Piece, Segment, writing_with
 
 
@@ -125,23 +131,19 @@ class Tag(NamedTuple):
             return ()
         if not any(name in _TRANSLATED_ATTRIBUTES and value for name, value in self.attributes):
             return ()
-        parts = _parts_of_tag(self)
-        return tuple(parts) if any(isinstance(part, Segment) for part in parts) else ()
+        parts = with_found(lambda start, end: self.source[start:end], _values_in(self))
+        return parts if any(isinstance(part, Segment) for part in parts) else ()
 
 
-def _parts_of_tag(tag: Tag) -> list[str | Segment]:
-    parts: list[str | Segment] = []
-    end = 0
+def _values_in(tag: Tag) -> Iterator[Found]:
+    """Yields the values of attributes that are translated."""
     for match in _ATTRIBUTE.finditer(tag.source, 1 + len(tag.name)):
         if match["name"].lower() in _TRANSLATED_ATTRIBUTES and match["value"]:
             quote = _quote(match)
-            start = match.start("value") + len(quote)
-            parts.append(tag.source[end:start])
-            end = match.end("value") - len(quote)
+            start, end = match.start("value") + len(quote), match.end("value") - len(quote)
             builder = SegmentBuilder(_WRITE_VALUES[quote])
             add_text(builder, tag.source[start:end])
-            parts.extend(builder.parts())
-    return [*parts, tag.source[end:]]
+            yield Found(start, end, builder.parts())
 
 
 def _quote(attribute: re.Match) -> str:

@@ -27,7 +27,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from keras_transformer.documents import html
-from keras_transformer.documents.segment_builder import OpenTags, SegmentBuilder, joined
+from keras_transformer.documents.segment_builder import Found, OpenTags, SegmentBuilder, with_found
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts, Piece, Segment
 
 _MAX_NESTING = 40  # of blocks and of brackets; what is deeper stays as it is
@@ -68,13 +68,8 @@ def read(text: str, language: str) -> Document:
     begin = _FRONT_MATTER.match(source.text).end()
     found: dict[str, dict] = {}
     tokens = _parser().parse(source.text[begin:], found)
-    references = found.get("references", {})
-    parts: list[str | Segment] = []
-    end = 0
-    for block in _blocks(tokens, source, begin, references):
-        parts += [source.original(end, block.begin), *block.parts]
-        end = block.end
-    return Document(joined([*parts, source.original(end, len(source.text))]))
+    blocks = _blocks(tokens, source, begin, found.get("references", {}))
+    return Document(with_found(source.original, blocks, end=len(source.text)))
 
 
 class _Source:
@@ -184,17 +179,9 @@ def _at_line_start(state: StateInline) -> bool:
 # ---- Blocks -----------------------------------------------------------------------------------
 
 
-class _Block(NamedTuple):
-    """A range of the text, and its parts."""
-
-    begin: int
-    end: int
-    parts: list[str | Segment]
-
-
 def _blocks(
     tokens: Sequence[Token], source: _Source, begin: int, references: dict[str, Any]
-) -> Iterator[_Block]:
+) -> Iterator[Found]:
     """The blocks that hold language, in their order.
 
     Args:
@@ -209,7 +196,7 @@ def _blocks(
         if token.type == "html_block":
             first, last = (source.line_start(first_line + line) for line in token.map)
             if _without_indentation(source.text[first:last]) == _without_indentation(token.content):
-                yield _Block(first, last, html.parts_of(source.original(first, last)))
+                yield Found(first, last, html.parts_of(source.original(first, last)))
         elif token.type == "inline" and token.content:
             starts = [begin + start for start in token.meta["starts"]]
             if opening.type in ("th_open", "td_open"):
@@ -224,7 +211,7 @@ def _blocks(
                 )
                 write = _Writer(references)
             inline = _Inline(token.content, places, source, write)
-            yield _Block(places(0), places(len(token.content)), inline.parts(token.children))
+            yield Found(places(0), places(len(token.content)), inline.parts(token.children))
 
 
 def _without_indentation(lines: str) -> str:

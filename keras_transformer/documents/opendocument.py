@@ -6,15 +6,14 @@ which session of editing they were written are none. Fields, code and what is de
 are tracked stay.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Reader, read_archive
+from keras_transformer.documents.archive import Archive, read_archive
 from keras_transformer.documents.html import add_text, write_text
-from keras_transformer.documents.segment_builder import SegmentBuilder
+from keras_transformer.documents.segment_builder import Found, SegmentBuilder
 from keras_transformer.documents.segments import Parts, Piece, Segment
-from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource, with_ranges
+from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges
 
 _MAIN = "content.xml"
 _TEXTS = re.compile(r"(Object [^/]+/)?(content|styles)\.xml")
@@ -26,11 +25,9 @@ _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # of editing
 
 
-def _reader_of(name: str) -> Reader | None:
-    return _read_member if _TEXTS.fullmatch(name) else None
-
-
-read = functools.partial(read_archive, _MAIN, _reader_of)
+def read(content: bytes) -> Archive:
+    """Reads a text or a presentation."""
+    return read_archive(_MAIN, {_TEXTS: _read_member}, content)
 
 
 def _read_member(text: str) -> Parts:

@@ -4,6 +4,7 @@ Lines end at "\n" or "\r\n", as everywhere in this project (files/reading.py). L
 lines, and spaces at the beginning and end of lines stay as they are.
 """
 
+from keras_transformer.documents.segment_builder import joined
 from keras_transformer.documents.segments import Document, Segment
 
 
@@ -13,13 +14,12 @@ def read(text: str, language: str) -> Document:
     The segments have no marks: placeholders.py finds URLs and the like in segments of any format.
     """
     parts: list[str | Segment] = []
-    kept = ""  # what lies between the last segment and the next one
     for number, line in enumerate(text.split("\n")):
         content = line.strip()
         begin = line.index(content)
-        kept += "\n" * (number > 0) + line[:begin]
+        parts.append("\n" * (number > 0) + line[:begin])
         if content:
-            parts += [kept, Segment(content, [content])]
-            kept = ""
-        kept += line[begin + len(content) :]
-    return Document(tuple(part for part in [*parts, kept] if part != ""))
+            parts += [Segment(content, [content]), line[begin + len(content) :]]
+        else:
+            parts.append(line)
+    return Document(joined(parts))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.placeholders import with_conversions
+from keras_transformer.documents.segment_builder import joined
 from keras_transformer.documents.segments import Document, Segment, embedded
 from keras_transformer.errors import InputError, require
 
@@ -87,7 +88,7 @@ def read(text: str, language: str) -> Document:
             parts.append(empty[2])
             done = number
     parts.append("".join(lines[done:]))
-    return Document(tuple(part for part in parts if part != ""))
+    return Document(joined(parts))
 
 
 def entries(text: str) -> list[Entry]:
@@ -156,9 +157,13 @@ def message_document(message: str, language: str, is_format: bool) -> Document:
 
 
 def _with_code(segment: Segment, is_format: bool) -> Segment:
-    """Marks what reStructuredText writes within a sentence, and the conversions of a format."""
+    """Marks what reStructuredText writes within a sentence, and the conversions of a format.
+
+    The segment has no source: it is the place of a translation.
+    """
     segment = segment.with_marks([match.span() for match in RST.finditer(segment.text)])
-    return with_conversions(segment) if is_format else segment
+    segment = with_conversions(segment) if is_format else segment
+    return dataclasses.replace(segment, source="")
 
 
 def quoted(text: str) -> str:

@@ -3,14 +3,14 @@
 Paragraphs are runs, as those of Word are (docx.py). What counts slides or gives a date stays.
 """
 
-import functools
 import re
 from collections.abc import Iterator
 
-from keras_transformer.documents.archive import Reader, read_archive
+from keras_transformer.documents.archive import Archive, read_archive
 from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts
-from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 _MAIN = "ppt/presentation.xml"
 _TEXTS = re.compile(
@@ -20,11 +20,9 @@ _TEXTS = re.compile(
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean)=("[^"]*"|'[^']*')""")
 
 
-def _reader_of(name: str) -> Reader | None:
-    return read_drawing if _TEXTS.fullmatch(name) else None
-
-
-read = functools.partial(read_archive, _MAIN, _reader_of)
+def read(content: bytes) -> Archive:
+    """Reads a presentation."""
+    return read_archive(_MAIN, {_TEXTS: read_drawing}, content)
 
 
 def read_drawing(text: str) -> Parts:

@@ -10,6 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from keras_transformer.documents.segments import (
     Element,
@@ -36,6 +37,34 @@ def joined(parts: Iterable[str | Segment]) -> Parts:
     return tuple(part for part in result if part != "")
 
 
+class Found(NamedTuple):
+    """Language in a text: where it stands there, and the parts that it is."""
+
+    start: int
+    end: int
+    parts: Sequence[str | Segment]
+
+
+def with_found(
+    source: Callable[[int, int | None], str],
+    found: Iterable[Found],
+    start: int = 0,
+    end: int | None = None,
+) -> Parts:
+    """The parts of a text: what was found in it, and between that the text as it is.
+
+    Args:
+        source: gives the text from one place to another, or to its end for None.
+        found: what was found, in its order.
+        start, end: of the text.
+    """
+    parts: list[str | Segment] = []
+    for place in found:
+        parts += [source(start, place.start), *place.parts]
+        start = place.end
+    return joined([*parts, source(start, end)])
+
+
 class OpenTags:
     """The names of the tags that have begun and not ended, the innermost last."""
 
@@ -45,10 +74,6 @@ class OpenTags:
 
     def __contains__(self, name: Hashable) -> bool:
         return self._numbers[name] > 0
-
-    def silent(self, source: str) -> None:
-        """Adds what is not needed beside translated text, and not written there."""
-        self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable) -> None:
         self.names.append(name)

@@ -201,14 +201,11 @@ def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
     Args:
         document: the inner one.
         escape: writes what the inner document writes as the outer one writes it.
-
-    Returns:
-        What is kept, and segments whose source is empty: places for their translations.
     """
 
     def in_outer(part: str | Segment) -> str | Segment:
         if isinstance(part, str):
             return escape(part)
-        return dataclasses.replace(part, source="", embed=escape)
+        return dataclasses.replace(part, source=escape(part.source), embed=escape)
 
     return tuple(in_outer(part) for part in document.parts)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from keras_transformer.documents.segment_builder import SegmentBuilder, joined
+from keras_transformer.documents.segment_builder import Found, SegmentBuilder, with_found
 from keras_transformer.documents.segments import (
     Document,
     Mark,
@@ -74,14 +74,11 @@ def read_vtt(text: str, language: str) -> Document:
 
 
 def _read(text: str, unescape: Callable[[str], str], escape: Callable[[str], str]) -> Document:
-    parts: list[str | Segment] = []
-    done = 0  # characters that are in `parts`
-    for paragraph in _paragraphs(_lines(text)):
-        parts.append(text[done : paragraph[0].start])
-        parts += _parts_of(paragraph, text, unescape, escape)
-        done = paragraph[-1].end
-    parts.append(text[done:])
-    return Document(joined(parts))
+    found = (
+        Found(paragraph[0].start, paragraph[-1].end, _parts_of(paragraph, text, unescape, escape))
+        for paragraph in _paragraphs(_lines(text))
+    )
+    return Document(with_found(lambda start, end: text[start:end], found))
 
 
 def _lines(text: str) -> list[_Line]:

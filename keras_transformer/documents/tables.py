@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.segment_builder import joined
+from keras_transformer.documents.segments import Document, Segment, embedded
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
 
@@ -50,7 +51,7 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
             parts.append("\t" if place else "")
             parts += _cell(cell, language, _in_tsv) if place in chosen.places else [cell]
         parts.append(line[len(content) :])
-    return _document(parts)
+    return Document(joined(parts))
 
 
 def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
@@ -78,7 +79,7 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
                 row.append(_csv_row([cell], separator))
         parts += row if _has_segment(row) else [_csv_row(cells, separator)]
         parts.append(line_end)
-    return _document(parts)
+    return Document(joined(parts))
 
 
 def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Document:
@@ -101,7 +102,7 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
         if content:
             parts += _json_parts(content, number, columns, language)
         parts.append(after)
-    return _document(parts)
+    return Document(joined(parts))
 
 
 def _lines(text: str) -> list[str]:
@@ -111,14 +112,7 @@ def _lines(text: str) -> list[str]:
 
 def _cell(text: str, language: str, escape: Callable[[str], str]) -> Parts:
     """The parts of a cell's text, all of which `escape` writes as the table does."""
-    parts: Parts = []
-    for part in read_document(text, "text", language).parts:
-        if isinstance(part, Segment):
-            part = dataclasses.replace(part, source=escape(part.source), embed=escape)
-            parts.append(part)
-        else:
-            parts.append(escape(part))
-    return parts
+    return list(embedded(read_document(text, "text", language), escape))
 
 
 def _has_segment(parts: Parts) -> bool:
@@ -249,7 +243,3 @@ def _chosen(columns: Sequence[str], first_row: Sequence[str]) -> _Chosen:
         rule = f"must name one column {column!r}, or columns be given by numbers"
         require(first_row.count(column) == 1, None, rule, ", ".join(first_row), "line 1")
     return _Chosen({first_row.index(column) for column in columns}, first_row)
-
-
-def _document(parts: Parts) -> Document:
-    return Document(tuple(part for part in parts if part != ""))

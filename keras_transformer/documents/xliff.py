@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
+from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import (
     Document,
     Element,
@@ -58,16 +59,13 @@ def read(text: str, language: str) -> Document:
             `<xliff>`.
     """
     xml = XmlSource(text)
-    parts: list[str | Segment] = []
-    done = 0  # bytes that are in `parts`
-    for unit in _units(xml):
-        if unit.is_locked or unit.has_target or not unit.source.text.strip():
-            continue
-        start, end = unit.place
-        parts += [xml.source(done, start), unit.target_tag, unit.source, "</target>"]
-        done = end
-    parts.append(xml.source(done))
-    return Document(tuple(part for part in parts if part != ""))
+    return Document(
+        xml.parts(
+            Found(*unit.place, [unit.target_tag, unit.source, "</target>"])
+            for unit in _units(xml)
+            if not (unit.is_locked or unit.has_target) and unit.source.text.strip()
+        )
+    )
 
 
 def units(text: str) -> list[Unit]:

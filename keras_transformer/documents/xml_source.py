@@ -8,11 +8,10 @@ import dataclasses
 import functools
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from keras_transformer.documents.segment_builder import joined
+from keras_transformer.documents.segment_builder import Found, with_found
 from keras_transformer.documents.segments import Parts, Piece, Segment, writing_with
 from keras_transformer.errors import InputError, require
 
@@ -22,14 +21,6 @@ _TAG = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 _ATTRIBUTE = re.compile(
     rb"""\s(?P<name>[^\s=/>]+)\s*=\s*(?P<quote>["'])(?P<value>(?:(?!(?P=quote)).)*)""", re.DOTALL
 )
-
-
-class Found(NamedTuple):
-    """Language in a text: the bytes where it stands, and the parts that it is."""
-
-    start: int
-    end: int
-    parts: Sequence[str | Segment]
 
 
 @dataclasses.dataclass(eq=False)
@@ -110,23 +101,18 @@ class XmlSource:
         """The text of the bytes from start to end, or to the end of all."""
         return self._content[start:end].decode("utf-8")
 
-    def parts(self, found: Iterable["Found"], start: int = 0, end: int | None = None) -> Parts:
+    def parts(self, found: Iterable[Found], start: int = 0, end: int | None = None) -> Parts:
         """The text from one byte to another, with parts in place of what was found there."""
-        parts: list[str | Segment] = []
-        for place in found:
-            parts += [self.source(start, place.start), *place.parts]
-            start = place.end
-        parts.append(self.source(start, end))
-        return joined(parts)
+        return with_found(self.source, found, start, end)
 
-    def content(self, element: XmlElement) -> Iterator["Found"]:
+    def content(self, element: XmlElement) -> Iterator[Found]:
         """Yields the text of an element with nothing else in it, if it is language."""
         if any(map(str.isalpha, element.text)) and not element.elements:
             start, end = element.content_start, element.content_end
             segment = Segment(self.source(start, end), [element.text], writing_with(escape))
             yield Found(start, end, [segment])
 
-    def attributes(self, element: XmlElement, names: Container[str]) -> Iterator["Found"]:
+    def attributes(self, element: XmlElement, names: Container[str]) -> Iterator[Found]:
         """Yields the values of attributes, as far as they are language."""
         for match in _ATTRIBUTE.finditer(self._content[element.start : element.content_start]):
             value = element.attributes.get(match["name"].decode("utf-8"), "")
