@@ -54,6 +54,8 @@ def write_text(folder: Path) -> None:
     write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "phrases.txt", ["Hund\n"])
+    for name in ("terms.txt", "legal.txt", "medical.txt"):
+        write_lines(folder / name, ["dog\tHund\n"])
     write_lines(folder / "corpus.tsv", [f"{source}\t{target}\n" for source, target in pairs])
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{a}</seg></tuv><tuv xml:lang="de"><seg>{b}</seg></tuv></tu>'
