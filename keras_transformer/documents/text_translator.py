@@ -39,9 +39,13 @@ class TextTranslator(Translator):
         Args:
             translations: sentence -> its translation, both one line. For a model of several target
                 languages, each sentence begins with the code of one: ">>de<< A dog.".
+
+        Raises:
+            InputError: for a sentence without such a code; see `with_codes`.
         """
+        sources = self.with_codes(translations)
         changed = copy.copy(self)
-        changed.memory = TranslationMemory(translations)
+        changed.memory = TranslationMemory(dict(zip(sources, translations.values(), strict=True)))
         return changed
 
     def translate_coded(

@@ -130,3 +130,20 @@ class TestTranslations:
         list(documents.translate(read_document(text, "text", "en").parts))
         assert counts.truncated == 0
         assert documents.model.limit == 12 - 2
+
+
+class TestMemories:
+    def test_a_translation_is_that_into_the_language(self, translator):
+        memory = {">>de<< the dog": "der Hund", ">>cs<< the dog": "pes"}
+        translator = translator.with_memory(memory)
+        for to, wanted in (("de", "der Hund"), ("cs", "pes")):
+            ((answer,),) = translator.translate(["the  dog"], to=to)
+            assert answer.text == wanted and answer.from_memory
+            assert translator.translate_document(" the dog\n", to=to) == f" {wanted}\n"
+        with refused("to", "None"):
+            translator.with_memory({"the dog": "pes"})
+
+    def test_the_only_language_need_not_be_named(self, translator_of):
+        translator = translator_of(DIRECTIONS[:1]).with_memory({"the dog": "der Hund"})
+        ((answer,),) = translator.translate(["the dog"])
+        assert answer.from_memory and answer.text == "der Hund"
