@@ -491,7 +491,7 @@ def test_summary_names_the_parts():
     assert all(name in text for name in ("embedding", "encoder", "decoder", "source_positions"))
 
 
-def test_mixed_precision_is_saved_with_the_model(tmp_path):
+def test_mixed_float16_is_saved_with_the_model(tmp_path):
     model = kt.Transformer(reduced("base"), dtype="mixed_float16")
     assert model.encoder.compute_dtype == "float16"
     assert all(v.dtype == "float32" for v in model.trainable_variables)
