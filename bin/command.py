@@ -361,7 +361,7 @@ def load_model(**options: Any):
 
 def load_model_with_memory(**options: Any):
     """Loads the model that the flags name, and the memory of --memory; see `load_model`."""
-    from keras_transformer.languages import model_languages
+    from keras_transformer.languages import ModelLanguages, model_languages
     from pipelines.pair_files import read_memory
 
     translator = load_model(**options)
@@ -369,8 +369,10 @@ def load_model_with_memory(**options: Any):
     if path is not None:
         task = translator.card.origin.task
         require(task == "translation", "memory", "must be given to a translation model", task)
-        languages = model_languages(translator.card.to_json())
-        translator = translator.with_memory(read_memory(path, "memory", languages))
+        unknown = ModelLanguages((), ())
+        languages = model_languages(translator.card.to_json()) or unknown
+        memory = read_memory(path, "memory", languages.directions, languages.has_codes)
+        translator = translator.with_memory(memory)
     return translator
 
 

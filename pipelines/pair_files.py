@@ -12,7 +12,7 @@ space. Pairs come in the order of the file.
 
 import contextlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
@@ -20,8 +20,7 @@ from keras_transformer.documents import encodings, formats, po, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.files.reading import opened, require_text, uncompressed_name
-from keras_transformer.language_codes import code_of
-from keras_transformer.languages import ModelLanguages
+from keras_transformer.language_codes import Direction, code_of
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
@@ -67,12 +66,15 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     require(found, argument, rule, f"{path}, which has none")
 
 
-def read_memory(path: str, argument: str, languages: ModelLanguages | None) -> dict[str, str]:
+def read_memory(
+    path: str, argument: str, directions: Sequence[Direction], has_codes: bool = False
+) -> dict[str, str]:
     """Reads a file as a translation memory.
 
     Args:
         path, argument: as `read_pairs` takes them.
-        languages: those of the model, if they are known; otherwise the file must not need any.
+        directions: those of the model; none where its languages are not known.
+        has_codes: whether its texts begin with the code of the target language.
 
     Returns:
         The translations as `TextTranslator.with_memory` takes them. Of several translations of a
@@ -81,16 +83,16 @@ def read_memory(path: str, argument: str, languages: ModelLanguages | None) -> d
     Raises:
         InputError: as `read_pairs` does; one direction of several needs to have pairs.
     """
-    if languages is None or not languages.directions:
+    if not directions:
         rule = "must end in .tsv or .po for a model whose languages are not known"
         require(_ending(path) in (".tsv", ".po"), argument, rule, path)
         return dict(read_pairs(path, argument, ("source", "target")))
     memory: dict[str, str] = {}
-    for direction in languages.directions:
-        code = f"{code_of(direction.target)} " if languages.has_codes else ""
+    for direction in directions:
+        code = f"{code_of(direction.target)} " if has_codes else ""
         memory |= {code + source: target for source, target in _pairs(path, argument, direction)}
-    directions = ", ".join(map(str, languages.directions))
-    require(memory, argument, f"must have pairs of {directions}", f"{path}, which has none")
+    rule = f"must have pairs of {', '.join(map(str, directions))}"
+    require(memory, argument, rule, f"{path}, which has none")
     return memory
 
 

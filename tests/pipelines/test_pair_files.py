@@ -3,7 +3,6 @@ import gzip
 import pytest
 
 from keras_transformer.language_codes import Direction
-from keras_transformer.languages import ModelLanguages
 from pipelines.pair_files import check_pair_file, read_memory, read_pairs
 from pipelines.sources import FileSource
 from tests.refusals import refused
@@ -196,23 +195,20 @@ def test_memories_of_one_direction_and_of_several(tmp_path):
     file = tmp_path / "a.tmx"
     file.write_text(MEMORY.format(encoding="utf-8"))
     both = (Direction("en", "de"), Direction("de", "en"), Direction("en", "cs"))
-    one = ModelLanguages(both[:1], ("de",))
-    assert read_memory(str(file), "memory", one) == dict(MEMORY_PAIRS)
-    several = ModelLanguages(both, ("de", "en", "cs"), has_codes=True)
-    found = read_memory(str(file), "memory", several)
+    assert read_memory(str(file), "memory", both[:1]) == dict(MEMORY_PAIRS)
+    found = read_memory(str(file), "memory", both, has_codes=True)
     wanted = {f">>de<< {source}": target for source, target in MEMORY_PAIRS}
     assert found == wanted | {f">>en<< {target}": source for source, target in MEMORY_PAIRS}
     with refused("memory", "a.tmx, which has none", about="en-cs"):
-        read_memory(str(file), "memory", ModelLanguages(both[2:], ("cs",)))
+        read_memory(str(file), "memory", both[2:])
 
 
 def test_memories_for_models_of_unknown_languages(tmp_path):
     (tmp_path / "a.tsv").write_text("two\tzwei\none\teins\ntwo\tZwei\n")
     wanted = {"two": "Zwei", "one": "eins"}
-    for languages in (None, ModelLanguages((), ("de",))):
-        assert read_memory(str(tmp_path / "a.tsv"), "memory", languages) == wanted
-        with refused("memory", "a.tmx", about=".tsv"):
-            read_memory("a.tmx", "memory", languages)
+    assert read_memory(str(tmp_path / "a.tsv"), "memory", ()) == wanted
+    with refused("memory", "a.tmx", about=".tsv"):
+        read_memory("a.tmx", "memory", ())
 
 
 def test_files_of_both_sides_need_languages(tmp_path):

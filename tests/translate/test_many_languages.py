@@ -140,7 +140,7 @@ class TestMemories:
             ((answer,),) = translator.translate(["the  dog"], to=to)
             assert answer.text == wanted and answer.from_memory
             assert translator.translate_document(" the dog\n", to=to) == f" {wanted}\n"
-        with refused("to", "None"):
+        with refused("to", '"the dog"'):
             translator.with_memory({"the dog": "pes"})
 
     def test_the_only_language_need_not_be_named(self, translator_of):
