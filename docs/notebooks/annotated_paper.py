@@ -14,7 +14,8 @@
 # code of this library that computes it, and runs a small experiment. The code is the library's own,
 # so you can rebuild the model from this page. The whole notebook runs in about ten minutes on two
 # CPU cores.
-#
+
+# %% [markdown]
 # 1. [The paper's settings](#settings) and [the letters in shapes](#letters)
 # 2. [Background](#background) (section 2)
 # 3. [The model at a glance](#model) (section 3, Figure 1)
@@ -38,7 +39,8 @@
 # 21. [Model variations](#variations) (section 6.2, Table 3)
 # 22. [Parsing](#parsing) (section 6.3, Table 4)
 # 23. [What has changed since 2017](#since)
-#
+
+# %% [markdown]
 # The first cell installs the library if it is missing: from the clone that contains this notebook,
 # or from elsewhere. In Colab, set `LIBRARY` to `git+https://` and the address of the repository.
 
@@ -122,7 +124,8 @@ def show_table(names, rows):
 # | tokens in a batch, each side | | about 25,000 | about 25,000 | 5.1 |
 # | averaged checkpoints | | last 5 | last 20 | 6.1 |
 # | beam size and length penalty | $\alpha$ | 4 and 0.6 | 4 and 0.6 | 6.1 |
-#
+
+# %% [markdown]
 # The data is that of WMT 2014 (section 5.1):
 #
 # | | sentence pairs | vocabulary |
@@ -1581,7 +1584,8 @@ assert STEPS < FULL or found["f1"] > 85
 # together remain in use for translation and speech recognition, as in NLLB
 # ([2022](https://arxiv.org/abs/2207.04672)) and Whisper ([Radford et al.
 # 2022](https://arxiv.org/abs/2212.04356)).
-#
+
+# %% [markdown]
 # Inside the layers, four things are different in many models, LLaMA ([Touvron et al.
 # 2023](https://arxiv.org/abs/2302.13971)) among them.
 #
