@@ -12,7 +12,7 @@
 # Need"](https://arxiv.org/abs/1706.03762) (Vaswani et al. 2017) in the paper's order, and ends with
 # what has changed since. Each part explains the idea in our own words, gives the equation and the
 # code of this library that computes it, and runs a small experiment. The code is the library's own,
-# so you can rebuild the model from this page. The whole notebook runs in about ten minutes on two
+# so you can rebuild the model from this page. The whole notebook runs in about seven minutes on two
 # CPU cores.
 
 # %% [markdown]
