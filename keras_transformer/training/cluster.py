@@ -216,6 +216,10 @@ class Cluster:
         return records[-1].name if records else None
 
     def __enter__(self) -> "Cluster":
+        # The watcher interrupts as SIGTERM does. That ends the loop, which listens; nothing else.
+        self._handler = None
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._watcher.start()
         return self
 
@@ -224,6 +228,8 @@ class Cluster:
             self._watcher.join(_SILENCE / 1000)
         self._over.set()
         self._watcher.join()
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
         if error is not None and self._failure is None:
             self._tell("failed", [self.index, reason(error)])
         self._tell(f"left/{self.index}", True)

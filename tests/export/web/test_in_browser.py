@@ -121,10 +121,12 @@ def test_the_runtime_is_the_one_at_the_public_address():
 def test_translations_are_those_of_python(page, translator):
     translate(page, TEXT)
     assert written(page) == translator.translate_document(TEXT)
-    best = translator.translate(["the cat sat on the mat."])[0]
+    found = translator.translate(["the cat sat on the mat."])[0]
+    best = {each.text: each for each in reversed(found)}.values()  # equal ones are shown once
+    best = sorted(best, key=found.index)
     page.locator(".sentence").first.click()
     rows = page.locator("#choices .entry")
-    expect(rows).to_have_count(3)
+    expect(rows).to_have_count(len(best))
     for row, expected in zip(rows.all(), best, strict=True):
         text, score, log_prob = row.locator("> span").all_text_contents()
         assert text == expected.text
@@ -271,5 +273,5 @@ def test_files_of_text_alone(page):
 def test_a_phone(new_page, address, scheme):
     page = new_page(address, viewport={"width": 390, "height": 844}, color_scheme=scheme)
     translate(page, TEXT).first.click()
-    expect(page.locator("#choices .entry")).to_have_count(3)
+    expect(page.locator("#choices .entry").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
