@@ -33,12 +33,11 @@ from statistics import median
 from timing import DOCS, log, run
 
 ROOT = DOCS.parent
-PROGRAM = [sys.executable, ROOT / "bin" / "translate.py", "--saved_model"]
-# Format -> the program that translates lines with the folder of an export.
+# Format -> the program that translates lines, and its argument before the folder of the export.
 PROGRAMS = {
-    "saved_model": PROGRAM,
-    "ctranslate2": PROGRAM,
-    "onnx": [sys.executable, DOCS / "examples" / "onnx_translate.py"],
+    "saved_model": (ROOT / "bin" / "translate.py", "--saved_model="),
+    "ctranslate2": (ROOT / "bin" / "translate.py", "--saved_model="),
+    "onnx": (DOCS / "examples" / "onnx_translate.py", ""),
 }
 RUNTIME = "runtime.*"  # ONNX Runtime in the folder of a page
 
@@ -63,8 +62,11 @@ def main():
         found = {format: [] for format in formats}
         for _ in range(options.rounds):
             for format in formats:
-                measured = measured_page if format == "web" else measured_program
-                found[format].append(measured(format, folder / format, lines))
+                if format == "web":
+                    figures = measured_page(folder / format, lines)
+                else:
+                    figures = measured_program(*PROGRAMS[format], folder / format, lines)
+                found[format].append(figures)
                 log(f"{format}: {found[format][-1]}")
         for format, rounds in found.items():
             figures = {
@@ -89,9 +91,10 @@ def megabytes(folder: Path) -> float:
     return round(sum(path.stat().st_size for path in files) / 1e6, 2)
 
 
-def measured_program(format: str, folder: Path, lines: list[str]) -> dict[str, float]:
-    *program, last = [*map(str, PROGRAMS[format]), str(folder)]
-    command = [*program, last] if format == "onnx" else [*program[:-1], f"{program[-1]}={last}"]
+def measured_program(
+    program: Path, argument: str, folder: Path, lines: list[str]
+) -> dict[str, float]:
+    command = [sys.executable, str(program), f"{argument}{folder}"]
     first, _ = translate(command, lines[:1])
     seconds, memory = translate(command, lines)
     return {
@@ -117,7 +120,7 @@ def translate(command: list[str], lines: list[str]) -> tuple[float, float]:
     return seconds, usage.ru_maxrss / 1024
 
 
-def measured_page(format: str, folder: Path, lines: list[str]) -> dict[str, float | None]:
+def measured_page(folder: Path, lines: list[str]) -> dict[str, float | None]:
     from playwright.sync_api import sync_playwright
 
     class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -13,6 +13,7 @@ from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.languages import model_languages
+from keras_transformer.search.engine import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedTranslation, Translation
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of
@@ -59,30 +60,30 @@ class TextTranslator(Translator):
         exact: int | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Like that of a Translator; what the memory has is answered by it."""
-        known: dict[int, str] = {}  # by place in texts
+        search = functools.partial(
+            super().translate_coded,
+            progress=progress,
+            target_prefixes=target_prefixes,
+            aligned=aligned,
+            scores=scores,
+            exact=exact,
+        )
+        if len(self.memory) == 0 or target_prefixes is not None:
+            return search(texts, required_phrases=required_phrases)
         phrases: Sequence[Sequence[str]] = [()] * len(texts)
         if required_phrases is not None:
-            phrases = required_phrases = as_text_lists(required_phrases, "required_phrases")
+            phrases = as_text_lists(required_phrases, "required_phrases")
             require_one_each(texts, phrases, "required_phrases")
-        if len(self.memory) > 0 and target_prefixes is None:
-            for place, (text, row) in enumerate(zip(texts, phrases, strict=True)):
-                if (target := self.memory.find(text, row)) is not None:
-                    known[place] = target
-        rest = [place for place in range(len(texts)) if place not in known]
-        answers = super().translate_coded(
-            [texts[place] for place in rest],
-            progress,
-            target_prefixes,
-            aligned,
-            None if required_phrases is None else [phrases[place] for place in rest],
-            scores,
-            exact,
-        )
+        found = [self.memory.find(text, row) for text, row in zip(texts, phrases, strict=True)]
+        known = [place for place, target in enumerate(found) if target is not None]
+        rest = [place for place, target in enumerate(found) if target is None]
         remembered = self._remembered(
-            [texts[n] for n in known], list(known.values()), aligned, scores
+            [texts[place] for place in known], [found[place] for place in known], aligned, scores
         )
-        by_place = dict(zip([*rest, *known], [*answers, *remembered], strict=True))
-        return [by_place[place] for place in range(len(texts))]
+        rest_phrases = None if required_phrases is None else [phrases[place] for place in rest]
+        searched = search([texts[place] for place in rest], required_phrases=rest_phrases)
+        answers = dict(zip([*known, *rest], [*remembered, *searched], strict=True))
+        return [answers[place] for place in range(len(texts))]
 
     def _remembered(
         self, texts: Sequence[str], targets: Sequence[str], aligned: bool, scores: bool
@@ -96,7 +97,7 @@ class TextTranslator(Translator):
         if scores:
             answers = [
                 answer._replace(
-                    score=found.log_prob / ((5 + found.tokens) / 6) ** self.config.alpha,
+                    score=penalized(found.log_prob, found.tokens, self.config.alpha),
                     log_prob=found.log_prob,
                 )
                 for answer, found in zip(answers, self.score(texts, targets), strict=True)
@@ -217,11 +218,16 @@ class TextTranslator(Translator):
             )
             for rank in range(count)
         ]
-        known = model_languages(self.card.to_json())
-        target = known.targets[0] if to is None and known and len(known.targets) == 1 else to
+        target = self._only_target if to is None else to
         return [
             DocumentTranslator(model, language or languages[0], case, target) for model in models
         ]
+
+    @functools.cached_property
+    def _only_target(self) -> str | None:
+        """The target language of a model that has one; None where it is not known."""
+        known = model_languages(self.card.to_json())
+        return known.targets[0] if known and len(known.targets) == 1 else None
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Raises an InputError: a Parser, which a parsing model has, returns trees."""

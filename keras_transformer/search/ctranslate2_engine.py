@@ -28,7 +28,7 @@ import numpy as np
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
-from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.engine import Explained, Found, Request, Rows, penalized
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
@@ -288,5 +288,5 @@ def within(row: Sequence[Hypothesis], limit: int, eos: str) -> list[Hypothesis]:
 
 
 def score_of(hypothesis: Hypothesis, alpha: float) -> float:
-    """Log-probability / length penalty (section 6.1)."""
-    return hypothesis.log_prob / ((5 + len(hypothesis.tokens)) / 6) ** alpha
+    """Log-probability / length penalty."""
+    return penalized(hypothesis.log_prob, len(hypothesis.tokens), alpha)

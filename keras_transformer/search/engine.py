@@ -75,3 +75,8 @@ class Engine(Protocol):
 
     def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         """Aligns targets with their sources; with `attention`, for all heads."""
+
+
+def penalized(log_prob: float, length: int, alpha: float) -> float:
+    """The score of a target of `length` tokens, EOS counted: log P / lp (beam_search.py)."""
+    return log_prob / ((5 + length) / 6) ** alpha

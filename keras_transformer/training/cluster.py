@@ -109,16 +109,24 @@ def _signals_kept():
 
     Ctrl-C ends the process at once, and SIGTERM as soon as all workers have come, or have not.
     """
-    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
-    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
-    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        with _default_handlers(signal.SIGINT, signal.SIGTERM):
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+@contextlib.contextmanager
+def _default_handlers(*numbers: int):
+    """No handler of Python runs for these signals."""
+    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in numbers if main}
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 class _OnLogicalDevices(collective.CollectiveAllReduceStrategy):
@@ -161,6 +169,7 @@ class Cluster:
         self._failure: list | None = None  # the first worker to fail, and why: None if it has died
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._over = threading.Event()
+        self._signals = contextlib.ExitStack()
 
     def agreed(self, decision: Any) -> Any:
         """Waits for the chief's decision, and returns it.
@@ -217,9 +226,7 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         # The watcher interrupts as SIGTERM does. That ends the loop, which listens; nothing else.
-        self._handler = None
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._signals.enter_context(_default_handlers(signal.SIGTERM))
         self._watcher.start()
         return self
 
@@ -228,8 +235,7 @@ class Cluster:
             self._watcher.join(_SILENCE / 1000)
         self._over.set()
         self._watcher.join()
-        if self._handler is not None:
-            signal.signal(signal.SIGTERM, self._handler)
+        self._signals.close()
         if error is not None and self._failure is None:
             self._tell("failed", [self.index, reason(error)])
         self._tell(f"left/{self.index}", True)

@@ -108,6 +108,13 @@ def translator(untrained):
     return kt.load(untrained, "average:2", beam_size=3)
 
 
+def shown_choices(translator):
+    """The translations of the first sentence of TEXT, equal ones once."""
+    found = translator.translate(["the cat sat on the mat."])[0]
+    texts = [each.text for each in found]
+    return [each for place, each in enumerate(found) if each.text not in texts[:place]]
+
+
 def test_the_runtime_is_the_one_at_the_public_address():
     package = json.loads((RUNTIME_FOLDER.parent / "package.json").read_text(encoding="utf-8"))
     assert f"@{package['version']}/" in RUNTIME_ADDRESS, "of another version than the page's"
@@ -121,9 +128,7 @@ def test_the_runtime_is_the_one_at_the_public_address():
 def test_translations_are_those_of_python(page, translator):
     translate(page, TEXT)
     assert written(page) == translator.translate_document(TEXT)
-    found = translator.translate(["the cat sat on the mat."])[0]
-    best = {each.text: each for each in reversed(found)}.values()  # equal ones are shown once
-    best = sorted(best, key=found.index)
+    best = shown_choices(translator)
     page.locator(".sentence").first.click()
     rows = page.locator("#choices .entry")
     expect(rows).to_have_count(len(best))
@@ -270,8 +275,8 @@ def test_files_of_text_alone(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone(new_page, address, scheme):
+def test_a_phone(new_page, address, translator, scheme):
     page = new_page(address, viewport={"width": 390, "height": 844}, color_scheme=scheme)
     translate(page, TEXT).first.click()
-    expect(page.locator("#choices .entry").first).to_be_visible()
+    expect(page.locator("#choices .entry")).to_have_count(len(shown_choices(translator)))
     assert page.evaluate("document.documentElement.scrollWidth") == 390
