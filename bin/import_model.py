@@ -24,6 +24,12 @@ flags.DEFINE_string(
     required=True,
 )
 flags.DEFINE_string("model_dir", None, "A new directory for the model.", required=True)
+flags.DEFINE_list(
+    "languages",
+    None,
+    "A Marian model's source and target language, such as de,en. A model with codes for its target "
+    "languages needs its source alone. By the source, documents are divided into sentences.",
+)
 
 
 def main():
@@ -32,6 +38,9 @@ def main():
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "path", "must be a local folder with --format=marian", path)
     require(path.exists(), "path", "must exist", path)
+    is_for_marian = FLAGS.languages is None or FLAGS.format == "marian"
+    rule = "must not be given with another --format than marian"
+    require(is_for_marian, "languages", rule, FLAGS.languages)
     from keras_transformer.model_card import CARD, read_card
 
     if FLAGS.format == "marian":
@@ -40,7 +49,7 @@ def main():
             require(not is_such, "format", f"must be {format} for --path={path}", FLAGS.format)
         from keras_transformer.importing.marian import import_marian
 
-        return import_marian(path, model_dir)
+        return import_marian(path, model_dir, FLAGS.languages)
 
     if FLAGS.format == "saved_model":
         read_card(path, "path")  # fails before TensorFlow is imported

@@ -44,7 +44,7 @@ def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
         return ModelLanguages(tuple(directions_of(task_options)), tuple(targets), has_codes=True)
     data, evaluation = card.get("data") or {}, card.get("evaluation") or {}
     codes = data.get("languages") or evaluation.get("languages") or ()
-    if len(codes) != 2 or not all(map(_is_language, codes)):
+    if len(codes) != 2 or not all(map(is_language_code, codes)):
         return None
     direction = Direction(*codes)
     return ModelLanguages((direction,), (direction.target,))
@@ -65,7 +65,8 @@ def is_same(code: str, asked: str) -> bool:
     return code.lower() in (asked.lower().replace("_", "-"), asked.lower(), primary(asked))
 
 
-def _is_language(code: str) -> bool:
+def is_language_code(code: str) -> bool:
+    """Whether this is the code of a language: two letters, or one that CLDR names."""
     return re.fullmatch("[a-z]{2}", primary(code)) is not None or primary(code) in _names()
 
 

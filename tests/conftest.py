@@ -31,6 +31,7 @@ gc.set_threshold(1_000_000, 50, 1000)
 # one in the end.
 LONG = (
     "test_notebooks",
+    "test_quickstart",
     "test_keras_objects",
     "test_loop",
     "test_loading",
@@ -41,6 +42,7 @@ LONG = (
     "test_transformer",
     "test_xla",
     "test_page",
+    "test_in_browser",
     "test_train_killed",
     "test_ctranslate2",
     "test_jax",

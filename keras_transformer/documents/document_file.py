@@ -37,10 +37,10 @@ from keras_transformer.documents.lines import (
 from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.wrapped import continued_line
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import check_fields, one_of, option
 from keras_transformer.files.paths import RemotePath, to_path
-from keras_transformer.files.reading import opened
+from keras_transformer.files.reading import opened, uncompressed_name
 from keras_transformer.output_files import STANDARD_STREAM
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
@@ -82,6 +82,11 @@ class DocumentConfig:
         check_streams(self.input, self.output)
         check_language(self.language)
         check_format(self.read_as, self.columns)
+        format = FORMATS[self.read_as]
+        if format.is_archive and self.output != STANDARD_STREAM:
+            is_same = uncompressed_name(self.output).suffix.lower() in format.endings
+            rule = f"must end in {' or '.join(format.endings)} for such an input"
+            require(is_same, "output", rule, repr(self.output))
 
     @property
     def read_as(self) -> str:

@@ -146,7 +146,7 @@ def format_of(path: str) -> str:
         return found[0]
     if ending in _SAVED_AS:
         rule = (
-            f"must be of a format that is read: open it in LibreOffice, save as {_SAVED_AS[ending]}"
+            f"must be of a format that is read: open it in LibreOffice, save it {_SAVED_AS[ending]}"
         )
         raise InputError("input", rule, repr(path))
     endings = ", ".join(ending for format in FORMATS.values() for ending in format.endings)

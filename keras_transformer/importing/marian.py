@@ -7,6 +7,7 @@ this library (marian_model.py).
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
@@ -18,22 +19,29 @@ from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.importing.sentencepiece_pieces import Pieces
+from keras_transformer.language_codes import Direction, options_of
+from keras_transformer.languages import is_language_code
 from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
 
 
-def import_marian(path: Path, model_dir: Path) -> dict[str, str | int]:
+def import_marian(
+    path: Path, model_dir: Path, languages: Sequence[str] | None = None
+) -> dict[str, str | int]:
     """Makes a model directory of a Marian model.
 
     Args:
         path: the directory of the Marian model, in either format.
         model_dir: the directory to make.
+        languages: the codes of source and target, which no file of a Marian model has; of the
+            source alone for a model whose vocabulary has codes of target languages.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}, as write_model_directory.
 
     Raises:
         InputError: if a file is missing, damaged or a device, or the files do not belong together,
-            or the model has something that this library's has not, or `model_dir` holds something.
+            or the model has something that this library's has not, or `model_dir` holds something,
+            or the languages are not those of such a model.
     """
     for file in path.glob("*"):
         require(not is_device(file), None, "must be a file", "a pipe or a device", file)
@@ -45,16 +53,32 @@ def import_marian(path: Path, model_dir: Path) -> dict[str, str | int]:
         _write_vocabulary(Path(folder, source_name + SUFFIXES["pieces"]), kept.source)
         _write_vocabulary(Path(folder, target_name + SUFFIXES["pieces"]), kept.target)
         vocabularies = VocabularyPair.load(folder)
-        languages = list(vocabularies.source.languages)
+        codes = vocabularies.source.languages
         # A model of one language may have its code, but does not need it.
-        task_options = {"target_languages": languages} if len(languages) > 1 else {}
+        targets = list(codes) if len(codes) > 1 else []
+        task_options = {"target_languages": targets} if targets else {}
+        if languages:
+            _check_languages(languages, targets)
+            languages = [*languages, *targets]
+            directions = [Direction(languages[0], target) for target in targets]
+            task_options = options_of(directions) if targets else {}
         return write_model_directory(
             model_dir,
             model,
             vocabularies,
             max_length=kept.max_length,
             task_options=task_options,
+            languages=languages,
         )
+
+
+def _check_languages(languages: Sequence[str], targets: Sequence[str]) -> None:
+    """Refuses what is not source and target, or the source alone of a model with `targets`."""
+    rule = "must be the source and the target language, such as de,en"
+    if targets:
+        rule = f"must be the source language alone; the model has the targets {', '.join(targets)}"
+    is_right = len(languages) == (1 if targets else 2) and all(map(is_language_code, languages))
+    require(is_right, "languages", rule, ",".join(languages))
 
 
 def _write_vocabulary(file: Path, pieces: Pieces) -> None:

@@ -375,9 +375,9 @@ async function openFile(file) {
   $("form").requestSubmit();
 }
 
-/** Has a document translated that is no text, and downloads it. */
-function translateArchive(file) {
-  return busy($("form"), () => "Translating\u2026", async () => {
+/** Translates a document that is no text, and downloads the translation. */
+async function translateArchive(file) {
+  const saved = await busy($("form"), () => "Translating\u2026", async () => {
     const form = new FormData();
     const target = $("to").value || languagesOf(await model)[1] || "translation";
     form.append("file", file);
@@ -386,8 +386,9 @@ function translateArchive(file) {
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
     const { translatedFileUrl } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
-    saveAs(await response.blob(), file.name, target);
+    return saveAs(await response.blob(), file.name, target);
   });
+  if (saved) $("form").querySelector(".status").textContent = `Downloaded as ${saved}`;
 }
 
 async function download() {
@@ -396,13 +397,14 @@ async function download() {
   saveAs(content, nameOfFile(), target);
 }
 
-/** Downloads a translation into a language, with the name of its file, if it has one. */
+/** Downloads a translation into a language; returns its name, which is made of its file's. */
 function saveAs(content, name, target) {
   const parts = (name || "translation.txt").split(".");
   if (name) parts.splice(-1, 0, nameOf(target) ? target : "translation");
   const link = element("a", { href: URL.createObjectURL(content), download: parts.join(".") });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  return link.download;
 }
 
 async function copy() {

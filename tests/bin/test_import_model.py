@@ -19,9 +19,14 @@ def test_marian_model(call_program, tmp_path):
     pieces = marian_files.pieces_of(folder)
     marian_files.save(folder, *marian_files.draw("post", "swish", (1, 1), [len(pieces)], True))
     flags = [f"--path={folder}", f"--model_dir={tmp_path / 'model'}"]
-    done = call_program("import_model", *flags)
+    for languages in ("de", "de,english"):
+        done = call_program("import_model", *flags, f"--languages={languages}")
+        assert done.code == 1
+        check_line(done.errors, "--languages", languages, "target")
+    done = call_program("import_model", *flags, "--languages=de,en")
     assert done.code == 0, done.errors
     trained = restore(tmp_path / "model")
+    assert trained.origin.data["languages"] == ["de", "en"]
     assert done.result == {
         "model_dir": str(tmp_path / "model"),
         "checkpoint": "step-00000000",

@@ -133,6 +133,8 @@ def test_wrong_configurations(argument, value):
 def test_a_document_of_an_office_is_bytes(tmp_path):
     source, output = tmp_path / "letter.docx", tmp_path / "out.docx"
     source.write_bytes(archive("docx", "<w:p><w:r><w:t>a cat</w:t></w:r></w:p>"))
+    with refused("output", "out.pdf", about=".docx"):
+        DocumentConfig(str(source), "out.pdf")
     config = DocumentConfig(str(source), str(output))
     config.check_content()
     result = translate_file(Shouter(), config)

@@ -12,6 +12,7 @@ from keras_transformer.export.graph_vocabulary import GraphVocabulary
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
+from keras_transformer.languages import model_languages
 from keras_transformer.loading import load
 from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.training.model_directory import read_description
@@ -73,9 +74,13 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     ids = (folder / "vocab.yml").read_text(encoding="utf-8").replace("'!': ", "'>>cs<<': ")
     assert ">>cs<<" in ids  # in place of a piece, so that the sizes are those of the weights
     (folder / "vocab.yml").write_text(ids, encoding="utf-8")
-    import_marian(folder, tmp_path / "model")
+    with refused("languages", "en,de"):
+        import_marian(folder, tmp_path / "model", ["en", "de"])
+    import_marian(folder, tmp_path / "model", ["en"])
     several = load(tmp_path / "model", beam_size=1)
     assert set(several.target_languages) == {"de", "cs"}
+    known = model_languages(several.card.to_json())
+    assert {str(each) for each in known.directions} == {"en-de", "en-cs"}
     text = SOURCES[0]
     named = several.translate([text], to="de")
     assert named == several.translate([f">>de<< {text}"])

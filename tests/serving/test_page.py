@@ -400,6 +400,7 @@ def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page):
     with page.expect_download() as download:
         open_file(page, "letter.docx", content)
     assert download.value.suggested_filename == "letter.translation.docx"
+    expect(page.locator("#form .status")).to_have_text("Downloaded as letter.translation.docx")
     result = content_of("docx", download.value.path().read_bytes())
     assert result == '<w:p><w:r><w:t xml:space="preserve">die Katze schläft.</w:t></w:r></w:p>'
     open_file(page, "letter.docx", b"PK")
