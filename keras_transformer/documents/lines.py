@@ -184,7 +184,7 @@ def translate_chunk(
         target_prefixes=prefixes,
         aligned=config.alignments or config.token_scores,
         required_phrases=required_phrases_of(texts, config.terminology),
-        scores=config.scores,
+        scores=config.scores or config.token_scores,
         to=config.to,
     )
 

@@ -112,13 +112,17 @@ class CTranslate2Engine:
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         return np.array([sum(row) for row in self._token_log_probs(source, target)], np.float32)
 
-    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
+    def explain(
+        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
+    ) -> Explained:
         received = "CTranslate2, which tells no attention of all heads"
         require(not attention, "attention", OTHER_ENGINE, received)
         longest = max([1, *map(len, target)])
-        log_probs = np.zeros([len(target), longest], np.float32)
-        for place, row in enumerate(self._token_log_probs(source, target)):
-            log_probs[place, : len(row)] = row
+        scores = None
+        if log_probs:  # a pass of its own, which takes longer than the alignment
+            scores = np.zeros([len(target), longest], np.float32)
+            for place, row in enumerate(self._token_log_probs(source, target)):
+                scores[place, : len(row)] = row
         alignment = np.zeros([len(target), longest], np.int32)
         by_length = collections.defaultdict(list)
         for place, (ids, targets) in enumerate(zip(source, target, strict=True)):
@@ -127,7 +131,7 @@ class CTranslate2Engine:
         for length, places in by_length.items():
             rows = self._aligned([source[i] for i in places], [target[i] for i in places])
             alignment[places, :length] = rows
-        return Explained(log_probs, alignment)
+        return Explained(scores, alignment)
 
     def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, in no order; an empty one for an empty sentence."""

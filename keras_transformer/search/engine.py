@@ -45,7 +45,8 @@ class Found(NamedTuple):
 class Explained(NamedTuple):
     """How probable each token of given targets is, and where it comes from."""
 
-    log_probs: np.ndarray  # float32 [B, T], natural logarithm, 0 at padding
+    # float32 [B, T], natural logarithm, 0 at padding; None if it is not asked for and takes time
+    log_probs: np.ndarray | None
     alignment: np.ndarray  # int32 [B, T], a source position for each target token
     # The attention of all heads, if it was asked for; see alignment.AttentionMaps.
     encoder: np.ndarray | None = None  # float32 [B, N, H, S, S]
@@ -73,7 +74,9 @@ class Engine(Protocol):
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         """Computes the log-probabilities of targets, which end in EOS: float32 [B]."""
 
-    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
+    def explain(
+        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
+    ) -> Explained:
         """Aligns targets with their sources; with `attention`, for all heads."""
 
 

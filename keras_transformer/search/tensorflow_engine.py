@@ -218,7 +218,9 @@ class TensorFlowEngine:
         require_finite(~np.isnan(found["log_prob"]), "log-probabilities")
         return found["log_prob"]
 
-    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
+    def explain(
+        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
+    ) -> Explained:
         name = "attention_ids" if attention else "align_ids"
         found = self._call(name, source=padded(source), target=padded(target))
         require_finite(~np.isnan(found["log_probs"]), "log-probabilities")

@@ -32,7 +32,8 @@ class AlignedPair(NamedTuple):
     target_pieces: list[str]  # T subwords, "</s>" last
     source_words: list[int]  # S numbers of words, those between spaces; -1 for none
     target_words: list[int]  # T numbers of words, likewise
-    log_probs: list[float]  # T, of a subword after those before it; natural logarithm
+    # T, of a subword after those before it; natural logarithm; None if scores are not wanted
+    log_probs: list[float] | None
     alignment: list[int]  # T source positions; see search/alignment.py
 
     @property
@@ -142,13 +143,14 @@ def aligned_pairs(
     pairs = []
     for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
         source, target = source.tolist(), target.tolist()
+        log_probs = explained.log_probs
         pairs.append(
             AlignedPair(
                 source_pieces=spelled(vocabularies.source, source),
                 target_pieces=spelled(vocabularies.target, target),
                 source_words=vocabularies.source.words(source),
                 target_words=vocabularies.target.words(target),
-                log_probs=explained.log_probs[place, : len(target)].tolist(),
+                log_probs=None if log_probs is None else log_probs[place, : len(target)].tolist(),
                 alignment=explained.alignment[place, : len(target)].tolist(),
             )
         )

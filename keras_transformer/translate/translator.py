@@ -241,7 +241,7 @@ class Translator:
             for hypotheses, batch in zip(found, batches, strict=True)
         ]
         if aligned:
-            rows = self._aligned(requests, found, rows)
+            rows = self._aligned(requests, found, rows, scores)
         answers = _in_order(rows, batches)
         if self.config.mbr is None:
             return answers
@@ -423,6 +423,7 @@ class Translator:
         requests: Sequence[Request],
         found: Sequence[Found],
         rows: Sequence[list[list[Translation]]],
+        scores: bool,
     ) -> list[list[list[AlignedTranslation]]]:
         """Aligns the exact translations of all batches, one rank after the other."""
         answers = [[[] for _ in batch] for batch in rows]
@@ -432,17 +433,18 @@ class Translator:
                 ids, lengths = hypotheses.ids[:, rank], hypotheses.lengths[:, rank]
                 targets = [row[:end] for row, end in zip(ids, lengths, strict=True)]
                 pairs.append((request.ids, targets))
-            aligned = in_streams(self._align_pair, pairs, self.engine.streams)
+            align = functools.partial(self._align_pair, log_probs=scores)
+            aligned = in_streams(align, pairs, self.engine.streams)
             for batch_answers, batch_rows, batch_pairs in zip(answers, rows, aligned, strict=True):
                 for answer, row, pair in zip(batch_answers, batch_rows, batch_pairs, strict=True):
                     if rank < len(row):
                         answer.append(AlignedTranslation(*row[rank], pair))
         return answers
 
-    def _align_pair(self, pair: tuple[Rows, Rows]) -> list[AlignedPair]:
+    def _align_pair(self, pair: tuple[Rows, Rows], log_probs: bool = True) -> list[AlignedPair]:
         """Aligns the targets of a batch with its sources."""
         sources, targets = pair
-        explained = self.engine.explain(sources, targets)
+        explained = self.engine.explain(sources, targets, log_probs=log_probs)
         return aligned_pairs(explained, self.vocabularies, sources, targets)
 
     def _score_pair(self, pair: tuple[Rows, Rows]) -> np.ndarray:

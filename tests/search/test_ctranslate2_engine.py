@@ -201,6 +201,8 @@ def test_targets_are_explained(engines):
         length = len(target)
         assert (found.alignment[place, :length] == wanted.alignment[place, :length]).all()
     assert len({tuple(row) for row in found.alignment.tolist()}) > 5
+    alone = theirs.explain(sources, targets, log_probs=False)
+    assert alone.log_probs is None and (alone.alignment == found.alignment).all()
     nothing = theirs.explain(sources[:1], [np.zeros(0, np.int32)])
     assert nothing.alignment.shape == nothing.log_probs.shape == (1, 1)
 
