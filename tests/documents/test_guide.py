@@ -1,4 +1,4 @@
-"""The guide on documents: its program and its page, with a model that turns words round."""
+"""The page on formats: its program and its sample, with a model that turns words round."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import keras_transformer
 from keras_transformer.documents.formats import FORMATS, read_document
 from tests.documents.doubles import with_words_reversed
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "documents.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats.md"
 TRANSLATED = """\
 ---
 layout: page

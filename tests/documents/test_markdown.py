@@ -457,7 +457,8 @@ def test_signs_at_random_keep_their_structure(count):
 
 @pytest.mark.parametrize("pattern", ["documents.md", pytest.param("*.md", marks=pytest.mark.slow)])
 def test_our_own_pages(pattern):
-    for path in [ROOT / "README.md", *sorted(GUIDES.glob(pattern))]:
+    formats = ROOT / "docs" / "reference" / "formats.md"
+    for path in [ROOT / "README.md", formats, *sorted(GUIDES.glob(pattern))]:
         text = path.read_text(encoding="utf-8")
         document = read(text, "en")
         assert document.source == text

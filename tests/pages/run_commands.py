@@ -116,9 +116,10 @@ def pages() -> dict[str, list[Block]]:
     """The blocks of every page that has some; README is the first of them."""
     found = {"README": blocks_of(ROOT / "README.md")}
     found["CONTRIBUTING"] = blocks_of(ROOT / "CONTRIBUTING.md")
-    for folder in ("guides", "measurements"):
-        for file in sorted((ROOT / "docs" / folder).glob("*.md")):
-            found[f"{folder}/{file.stem}"] = blocks_of(file)
+    # The other pages of the reference have no commands.
+    for pattern in ("guides/*.md", "measurements/*.md", "reference/formats.md"):
+        for file in sorted((ROOT / "docs").glob(pattern)):
+            found[f"{file.parent.name}/{file.stem}"] = blocks_of(file)
     return {page: blocks for page, blocks in found.items() if blocks}
 
 
