@@ -1,7 +1,7 @@
-"""The console command `keras-transformer PROGRAM --flag=value ...`: runs a program of this folder.
+"""The console command `keras-transformer PROGRAM --flag=value ...`: runs a program in this folder.
 
-The installed package holds this folder under the name `keras_transformer_programs`. In a checkout,
-`python bin PROGRAM ...` does the same as `python bin/PROGRAM.py ...`.
+This folder is installed as the package `keras_transformer_programs`. In a checkout, `python bin
+PROGRAM ...` does the same as `python bin/PROGRAM.py ...`.
 """
 
 import ast
@@ -15,7 +15,7 @@ NOT_PROGRAMS = ("__main__", "command")
 
 
 def main() -> None:
-    """Runs the program that the first argument names, with the arguments after it."""
+    """Runs the program named by the first argument with the remaining arguments."""
     programs = {
         path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in NOT_PROGRAMS
     }
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def help_text(programs: dict[str, Path]) -> str:
-    """How to call the command, and the first line of each program's docstring."""
+    """Returns the usage line and the first line of each program's docstring."""
     lines = ["usage: keras-transformer PROGRAM [--flag=value ...]", ""]
     for name, path in programs.items():
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))

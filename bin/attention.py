@@ -1,7 +1,7 @@
 """Draws the attention of every head for one sentence (Figures 3 to 5) as an HTML page.
 
-The page is one file that loads nothing from elsewhere. --picture also draws one layer for a paper
-(with matplotlib). A table of the heads goes to stderr.
+The page is a single self-contained file. --picture also draws one layer for a paper (with
+matplotlib). A table of the heads goes to stderr.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -20,20 +20,20 @@ from absl import flags
 FLAGS = flags.FLAGS
 define_model_flags()
 flags.DEFINE_string("source", None, "Sentence to show.", required=True)
-flags.DEFINE_string("target", None, "Its translation; the default is the model's.")
+flags.DEFINE_string("target", None, "Its translation; the model's by default.")
 flags.DEFINE_string("output", None, "HTML file to write.", required=True)
 flags.DEFINE_string("picture", None, "Picture of one layer to write: .svg, .png or .pdf.")
 flags.DEFINE_enum(
     "kind", "encoder", ["encoder", "decoder", "cross"], "Attention to draw in --picture."
 )
 flags.DEFINE_integer(
-    "layer", None, "Layer to draw in --picture, from 1; the default is the last but one."
+    "layer", None, "Layer to draw in --picture, from 1; the last but one by default."
 )
-flags.DEFINE_string("to", None, "Target language, such as de, for a model of several languages.")
+flags.DEFINE_string("to", None, "Target language, such as de, if the model has several.")
 flags.DEFINE_string(
-    "heads", None, "Heads to draw in --picture, from 1, such as 5,6; the default is all."
+    "heads", None, "Heads to draw in --picture, from 1, such as 5,6; all by default."
 )
-flags.DEFINE_string("word", None, "Draw in --picture only the attention of this word.")
+flags.DEFINE_string("word", None, "Draw only the attention of this word in --picture.")
 
 PICTURE_FLAGS = ("kind", "layer", "heads", "word")
 PICTURE_ENDINGS = (".svg", ".png", ".pdf")
@@ -44,7 +44,7 @@ def main():
 
     for name in ("source", "target"):
         text = FLAGS[name].value
-        require(text is None or text.strip(), name, "must hold a word", repr(text))
+        require(text is None or text.strip(), name, "must contain a word", repr(text))
     check_picture()
     check_output_flag("output")
     check_output_flag("picture", ("output",))
@@ -69,7 +69,7 @@ def main():
     if target is None:
         target = translation = translator.translate([source])[0][0].text
     views = attention_views(translator.attention(source, target))
-    if FLAGS.picture is not None:  # before anything is written: the word may not be there
+    if FLAGS.picture is not None:  # before anything is written: the word may be missing
         write("picture", draw_picture(views, layer, heads))
     page = attention_page(views, FLAGS.source, target).encode("utf-8")
     write("output", page)
@@ -86,18 +86,18 @@ def main():
 
 
 def check_picture():
-    """Checks --picture and the flags that go with it, before anything slow is done."""
+    """Checks --picture and its related flags before any slow work."""
     from keras_transformer.attention.pictures import INSTALL, has_matplotlib
     from keras_transformer.errors import require
 
     if FLAGS.picture is None:
         for name in PICTURE_FLAGS:
-            rule = "must be given with --picture only"
+            rule = "must only be given with --picture"
             require(not FLAGS[name].present, name, rule, FLAGS[name].value)
         return
     rule = f"must end in {', '.join(PICTURE_ENDINGS)}"
     require(FLAGS.picture.endswith(PICTURE_ENDINGS), "picture", rule, FLAGS.picture)
-    rule = f"must have matplotlib ({INSTALL})"
+    rule = f"must have matplotlib installed ({INSTALL})"
     require(has_matplotlib(), "picture", rule, FLAGS.picture)
 
 
@@ -116,7 +116,7 @@ def chosen_heads(num_heads):
 
 
 def check_number(flag, value, count):
-    """Reads a number, which must be one of 1, ..., count."""
+    """Parses a number, which must be in 1, ..., count."""
     from keras_transformer.errors import require
     from keras_transformer.fields import whole_number
 
@@ -127,7 +127,7 @@ def check_number(flag, value, count):
 
 
 def draw_picture(views, layer, heads):
-    """The content of the file --picture."""
+    """Returns the content of the file --picture."""
     from keras_transformer.attention.pictures import head_picture
     from keras_transformer.attention.views import KINDS, word_labels
     from keras_transformer.errors import require
@@ -141,7 +141,7 @@ def draw_picture(views, layer, heads):
 
 
 def write(flag, content):
-    """Writes the file of a flag whole or not at all."""
+    """Writes a flag's file atomically."""
     from keras_transformer.output_files import opened_output
 
     with opened_output(FLAGS[flag].value) as file:

@@ -1,6 +1,6 @@
 """Averages the weights of a model's last checkpoints, as in section 6.1.
 
-From then on, all programs use the average, unless --checkpoint asks for other weights.
+From then on, all programs use the average unless --checkpoint selects other weights.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)

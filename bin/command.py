@@ -1,4 +1,4 @@
-"""What all programs share: flags, one library call, one JSON line; errors in one line."""
+"""Shared by all programs: flags, one library call, one JSON line; one-line errors."""
 
 import collections
 import contextlib
@@ -22,16 +22,16 @@ from typing import Annotated, Any
 
 
 def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """What Python does with an error that nothing has caught; Ctrl-C has no traceback."""
+    """The hook for uncaught exceptions; Ctrl-C prints no traceback."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, traceback)
 
 
-sys.excepthook = _end  # now, as the imports that follow take time
+sys.excepthook = _end  # now, because the following imports take time
 
-# The programs run from a checkout that is not installed, too.
+# The programs also run from a checkout that is not installed.
 FOLDER = Path(__file__).resolve().parent
 if str(FOLDER.parent) not in sys.path:
     sys.path.insert(0, str(FOLDER.parent))
@@ -40,7 +40,7 @@ try:
     from absl import app, flags, logging
 except ModuleNotFoundError as error:
     lacks = f"{sys.executable} lacks this project's packages ({error})"
-    sys.exit(f"error: {lacks}. Install them as README.md says, and use their Python")
+    sys.exit(f"error: {lacks}. Install them as README.md describes and use that Python")
 
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
@@ -48,13 +48,13 @@ from keras_transformer.errors import InputError, reason, require  # noqa: E402
 from keras_transformer.files.paths import to_path  # noqa: E402
 from keras_transformer.search.config import DecodingConfig  # noqa: E402
 
-flags.disclaim_key_flags()  # the flags defined here are those of the program that calls
+flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
-VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
-# Variables for TensorFlow, unless the caller has set others.
+VERBOSITY = "1: also show messages from TensorFlow and other libraries; -1: warnings only."
+# Environment variables for TensorFlow, unless already set.
 ENVIRONMENT = {
-    # TensorFlow would wait for 20 minutes where no server of Google Cloud Storage answers.
+    # Without it, TensorFlow waits 20 minutes if no Google Cloud Storage server answers.
     "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
     "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
 }
@@ -64,22 +64,22 @@ FLAG_OF_TYPE = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
-OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras")  # packages that a runtime may lack
+OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras")  # may be missing at run time
 HELP = ("-h", "--help", "--helpshort")
-LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
+LONGEST_MESSAGE = 2000  # characters; longer messages are cut in the middle
 ALL_LINES = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # see keras_transformer/quiet_tensorflow.py
 
-FILES_OF_LINES = ("forbidden_phrases",)  # options of the search whose flag names a file
-# An export has no such option, and no result reports it.
+FILES_OF_LINES = ("forbidden_phrases",)  # search options whose flag names a file
+# Exports do not have this option, and no result reports it.
 WITHOUT_EFFECT = ("batch_tokens",)
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
 
-    A wrong flag or an InputError ends with one line on stderr and exit code 1, never a traceback,
-    and so does a file or stream that fails. Ctrl-C ends with exit code 130, SIGTERM with 143, and a
-    reader of stdout that has gone with 141, as other programs of Unix.
+    A wrong flag, an InputError, or a failing file or stream ends with one line on stderr and exit
+    code 1, never a traceback. As usual on Unix, the exit code is 130 after Ctrl-C, 143 after
+    SIGTERM, and 141 if the reader of stdout has gone.
     """
     _open_standard_streams()
     set_defaults(ENVIRONMENT)
@@ -100,7 +100,7 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
 
 @contextlib.contextmanager
 def _ending_at_sigterm() -> Iterator[None]:
-    """Has SIGTERM raise SystemExit, so that no temporary file is left; a second one kills."""
+    """Makes SIGTERM raise SystemExit, so that no temporary file is left; a second one kills."""
 
     def end(number: int, frame: types.FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -114,23 +114,23 @@ def _ending_at_sigterm() -> Iterator[None]:
 
 
 def as_typed(name: str, *arguments: str) -> str:
-    """The command of a program, as a user of this checkout or installation types it."""
+    """Returns a program's command as the user of this checkout or installation types it."""
     program = f"python bin/{name}.py" if FOLDER.name == "bin" else f"keras-transformer {name}"
     return f"{program} {shlex.join(arguments)}"
 
 
 def show_curves(model_dir: str | Path) -> None:
-    """Says how to see the curves of a model."""
+    """Prints how to view a model's training curves."""
     command = [sys.executable, "-m", "tensorboard.main", f"--logdir={model_dir}"]
     print(f"curves: {shlex.join(command)}", file=sys.stderr)
 
 
 def define_flags(config: type, heading: str) -> None:
-    """Defines a flag for each option that a dataclass adds to those of its bases.
+    """Defines a flag for each option that a dataclass adds to its base classes' options.
 
     Args:
         config: a dataclass; its options are the fields made with keras_transformer.fields.option,
-            whose default, choices and help text are those of the flags.
+            which provide the flags' defaults, choices and help texts.
         heading: shown above these flags by --help.
     """
     kinds = typing.get_type_hints(config, include_extras=True)
@@ -148,9 +148,9 @@ def define_flag(
 
     Args:
         annotation: bool, int, float, str, or a collection, whose items are separated by commas;
-            maybe with None, or annotated with a rule of keras_transformer.fields.
+            optionally with None, or annotated with a rule from keras_transformer.fields.
         heading: shown above the flag by --help.
-        options: further ones of absl, such as lower_bound.
+        options: further absl options, such as lower_bound.
     """
     kind, choices = _type_and_choices(annotation)
     if choices:
@@ -163,7 +163,7 @@ def define_flag(
 
 
 def _type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
-    """The type of a field without None and without its rule, and the choices of the rule."""
+    """Returns a field's type without None and its rule, and the rule's choices."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         return _type_and_choices(arguments[0])
@@ -173,33 +173,33 @@ def _type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
 
 
 def flag_values(config: type) -> dict[str, Any]:
-    """The values of the flags that are named as fields of the dataclass `config`."""
+    """Returns the values of the flags named after fields of the dataclass `config`."""
     names = [field.name for field in dataclasses.fields(config)]
     return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
 
 
 def define_model_flags(takes_exports: bool = True) -> None:
-    """Defines the flags of a program that uses a trained model.
+    """Defines the flags for a program that uses a trained model.
 
     Args:
-        takes_exports: whether the program also takes --saved_model in place of --model_dir.
+        takes_exports: whether the program also accepts --saved_model in place of --model_dir.
     """
     define = functools.partial(define_flag, default=None, heading="model")
     help = (
-        "Trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
-        "separated by commas, are an ensemble."
+        "Trained model (bin/train.py), or a .keras file next to its vocabulary. Several, separated "
+        "by commas, form an ensemble."
     )
     define("model_dir", str, help=help, required=not takes_exports)
     if takes_exports:
         define("saved_model", str, help="Export (bin/export.py), in place of --model_dir.")
     help = (
         "latest, best, average:K, or the path of a checkpoint; several, separated by commas, are "
-        "averaged. By default, the average that average_checkpoints has made, or else the latest."
+        "averaged. Default: the average written by average_checkpoints, or else the latest."
     )
     define("checkpoint", str, help=help)
     help = "Adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
     define("adapter", str, help=help)
-    help = "Factor of the adapter's changes, 1 by default; a smaller one keeps more of the base."
+    help = "Scale of the adapter's updates, 1 by default; a smaller one stays closer to the base."
     define("adapter_scale", float, help=help, lower_bound=0)
     kinds = typing.get_type_hints(DecodingConfig, include_extras=True)
     for name, field in search_fields().items():
@@ -209,13 +209,13 @@ def define_model_flags(takes_exports: bool = True) -> None:
 
 
 def search_fields() -> dict[str, dataclasses.Field]:
-    """The options of the search that are flags, by name."""
+    """Returns the search options that are flags, by name."""
     fields = dataclasses.fields(DecodingConfig)
     return {field.name: field for field in fields if "help" in field.metadata}
 
 
 def given_search_flags() -> dict[str, Any]:
-    """Those of the flags of the search that were given, with the values that were typed."""
+    """Returns the search flags that were given, with the values as typed."""
     return {
         name: flags.FLAGS[name].value
         for name in search_fields()
@@ -224,7 +224,7 @@ def given_search_flags() -> dict[str, Any]:
 
 
 def search_options() -> dict[str, Any]:
-    """The options of the search that were given, as keras_transformer.load takes them."""
+    """Returns the given search options as keras_transformer.load takes them."""
     options = {}
     for name in search_fields():
         is_given = name in flags.FLAGS and flags.FLAGS[name].value is not None
@@ -237,7 +237,7 @@ def search_options() -> dict[str, Any]:
 
 
 def lines_of_file(path: str, flag: str) -> Iterator[str]:
-    """The lines of a file that a flag names."""
+    """Returns the lines of the file that a flag names."""
     from pipelines.text_files import read_lines
 
     require(to_path(path).is_file(), flag, "must be a file", repr(path))
@@ -249,13 +249,13 @@ def define_memory_flag() -> None:
     flags.DEFINE_string(
         "memory",
         None,
-        "Translation memory (.tmx, .tsv, .jsonl, .po, .xliff): a sentence that it has, but for "
-        "white space and placeholders, is translated by it and not by the model.",
+        "Translation memory (.tmx, .tsv, .jsonl, .po, .xliff). Sentences found in it, ignoring "
+        "white space and placeholders, are not translated by the model.",
     )
 
 
 def check_memory_flag() -> None:
-    """Refuses what is no file of sentence pairs, before a model is loaded."""
+    """Checks that --memory is a file of sentence pairs before a model is loaded."""
     from pipelines.pair_files import check_pair_file
 
     path = flags.FLAGS.memory
@@ -265,7 +265,7 @@ def check_memory_flag() -> None:
 
 
 def terms_of(path: str, flag: str) -> dict[str, str]:
-    """Reads the terms of a file, {source phrase: target phrase}; `flag` names the file."""
+    """Reads the terms in a file, {source phrase: target phrase}; `flag` names the file."""
     terms: dict[str, str] = {}
     for number, line in enumerate(lines_of_file(path, flag), start=1):
         source, *targets = map(str.strip, line.split("\t"))
@@ -273,23 +273,23 @@ def terms_of(path: str, flag: str) -> dict[str, str]:
         is_term = source and len(targets) == 1 and targets[0]
         rule = "must be a source phrase, a tab and a target phrase"
         require(is_term, None, rule, repr(line), place)
-        rule = "must have a source phrase that no line before it has"
+        rule = "must have a source phrase that no earlier line has"
         require(source not in terms, None, rule, repr(source), place)
         terms[source] = targets[0]
     return terms
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
-    """Refuses flags of a model that cannot be, before TensorFlow is imported.
+    """Checks the model flags before TensorFlow is imported.
 
     Args:
-        fixed_in_export: further flags of the program that an export with its search does not take.
+        fixed_in_export: further program flags that an export with a built-in search does not take.
     """
     from keras_transformer.model_card import FORMATS, read_card, require_unset
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
-    rule = "must be given, or --saved_model, and not both"
+    rule = "must be given, or --saved_model, but not both"
     require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
         names = ("checkpoint", "adapter", "adapter_scale")
@@ -299,20 +299,20 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
             names = [*search_fields(), *fixed_in_export]
             require_unset({name: values[name].value for name in names if values[name].present})
         else:
-            DecodingConfig(**search_options())  # refuses values that it cannot have
+            DecodingConfig(**search_options())  # checks the values
         return
     check_model_dir_flag()
 
 
 def check_model_dir_flag() -> None:
-    """Refuses wrong options, directories and adapters before TensorFlow is imported."""
+    """Checks options, directories and adapters before TensorFlow is imported."""
     from keras_transformer.training.model_directory import (
         described_in,
         read_adapter,
         read_description,
     )
 
-    DecodingConfig(**search_options())  # refuses values that it cannot have
+    DecodingConfig(**search_options())  # checks the values
     for path in flags.FLAGS.model_dir.split(","):
         if not path.endswith(".keras"):
             read_description(described_in(path))
@@ -321,11 +321,11 @@ def check_model_dir_flag() -> None:
 
 
 def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
-    """Refuses an output file, before anything slow is done, that cannot be or that is an input.
+    """Checks, before any slow work, that an output file is writable and not an input.
 
     Args:
-        name: the flag of the output; if it is not given, or is -, there is nothing to check.
-        inputs: the flags of further files that the program reads, beside those of the model.
+        name: the flag of the output file; nothing is checked if it is not given or is -.
+        inputs: the flags of other files that the program reads besides the model's.
     """
     from keras_transformer.output_files import STANDARD_STREAM, check_output
 
@@ -344,7 +344,7 @@ def load_model(**options: Any):
     """Loads the model that the flags name.
 
     Args:
-        options: options of the search that are no flags of `define_model_flags`.
+        options: search options that are not flags of `define_model_flags`.
 
     Returns:
         A Translator; see keras_transformer.load.
@@ -360,7 +360,7 @@ def load_model(**options: Any):
 
 
 def load_model_with_memory(**options: Any):
-    """Loads the model that the flags name, and the memory of --memory; see `load_model`."""
+    """Loads the model that the flags name, and the --memory file; see `load_model`."""
     from keras_transformer.languages import ModelLanguages, model_languages
     from pipelines.pair_files import read_memory
 
@@ -368,7 +368,7 @@ def load_model_with_memory(**options: Any):
     path = flags.FLAGS.memory
     if path is not None:
         task = translator.card.origin.task
-        require(task == "translation", "memory", "must be given to a translation model", task)
+        require(task == "translation", "memory", "must be used with a translation model", task)
         unknown = ModelLanguages((), ())
         languages = model_languages(translator.card.to_json()) or unknown
         memory = read_memory(path, "memory", languages.directions, languages.has_codes)
@@ -378,9 +378,9 @@ def load_model_with_memory(**options: Any):
 
 @contextlib.contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Leaves out what libraries write to stderr at every start, unless --verbosity=1 asks for it.
+    """Suppresses what libraries write to stderr at startup, unless --verbosity=1.
 
-    Of TensorFlow, quiet_tensorflow.py does so; of others, filters of warnings and of the log.
+    quiet_tensorflow.py does so for TensorFlow; warning and log filters do so for the others.
     """
     if logging.get_verbosity() >= logging.DEBUG:
         set_defaults(ALL_LINES)
@@ -393,14 +393,14 @@ def quiet_libraries() -> Iterator[None]:
 
 
 def set_defaults(environment: dict[str, str]) -> None:
-    """Sets variables of the environment that are not set yet."""
+    """Sets environment variables that are not set yet."""
     for name, value in environment.items():
         os.environ.setdefault(name, value)
 
 
 @contextlib.contextmanager
 def remote_errors() -> Iterator[None]:
-    """Makes OSErrors of TensorFlow's errors at remote files that it reads and writes by itself."""
+    """Turns TensorFlow's errors for remote files that it reads and writes itself into OSErrors."""
     try:
         yield
     except Exception as error:
@@ -411,14 +411,14 @@ def remote_errors() -> Iterator[None]:
 
 
 def _is_shown(record: standard_logging.LogRecord) -> bool:
-    """Whether a line of the log is this project's, an error, or asked for."""
+    """Whether a log record is this project's, an error, or requested."""
     verbose = logging.get_verbosity() >= logging.DEBUG
     is_error = record.levelno >= standard_logging.ERROR
     return verbose or is_error or record.pathname.startswith(OWN_FOLDERS)
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
-    """Sets the flags of this program; returns the arguments that are none."""
+    """Parses this program's flags; returns the remaining arguments."""
     values = flags.FLAGS
     values["verbosity"].help = VERBOSITY
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
@@ -438,15 +438,15 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         _fail(f"{message} (--help lists the flags)")
     except InputError as error:
         _fail(with_flag(error))
-    except RecursionError:  # absl, which looks for flags that are like an unknown one
-        _fail("flags must be those of this program (--help). Received: one with an endless name")
+    except RecursionError:  # absl, which looks for flags similar to an unknown one
+        _fail("flags must be those of this program (--help). Received: one with an overlong name")
     except SystemExit:  # of absl, after --help
         sys.exit(0)
     return left_over
 
 
 def _help(program: str) -> str:
-    """What --help shows: the docstring of the program, and its flags under their headings."""
+    """Returns the text of --help: the program's docstring, and its flags under their headings."""
     groups: dict[str, flags.FlagValues] = {}
     for flag in flags.FLAGS.get_key_flags_for_module(program):
         module = flags.FLAGS.find_module_defining_flag(flag.name)
@@ -455,41 +455,41 @@ def _help(program: str) -> str:
     parts = [sys.modules["__main__"].__doc__ or ""]
     for heading, group in groups.items():
         parts.append(f"{heading}:\n{group.get_help('  ', include_special_flags=False)}")
-    parts.append("--helpfull lists the flags of all libraries, too.")
+    parts.append("--helpfull also lists the flags of all libraries.")
     return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _with_flag_files(arguments: list[str]) -> list[str]:
-    """The arguments of a command line, with those of its files in place of --flagfile=FILE.
+    """Returns command-line arguments, with each --flagfile=FILE replaced by the file's lines.
 
     Raises:
         flags.Error: if a file cannot be opened.
-        InputError: if a file or an argument is no text in UTF-8.
+        InputError: if a file or an argument is not UTF-8 text.
     """
     try:
         given = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
-    except ValueError as error:  # of bytes that are no text, or a name with NUL
-        rule = "must be a file of text, a flag a line"
+    except ValueError as error:  # bytes that are not text, or a name with NUL
+        rule = "must be a text file with one flag per line"
         raise InputError("--flagfile", rule, reason(error)) from None
     for argument in given:
         name = argument.lstrip("-").partition("=")[0]
         is_utf8 = not any("\ud800" <= character <= "\udfff" for character in argument)
-        rule = "must be text in UTF-8 without NUL, names of files included"
+        rule = "must be UTF-8 text without NUL, including file names"
         require(is_utf8 and "\0" not in argument, name, rule, argument)
     return given
 
 
 def _check_repeated(typed: list[str]) -> None:
-    """Raises InputError for a list that is typed twice: absl would forget the first one."""
+    """Raises InputError for a list given twice: absl would ignore the first one."""
     names = collections.Counter(argument.lstrip("-").partition("=")[0] for argument in typed)
     for name, count in names.items():
         is_list = name in flags.FLAGS and isinstance(flags.FLAGS[name].parser, flags.BaseListParser)
-        rule = "must be given once, with commas between its values"
+        rule = "must be given once, with its values separated by commas"
         require(count == 1 or not is_list, name, rule, f"{count} times")
 
 
 def _check_numbers() -> None:
-    """Raises InputError for a number that is none (nan) or infinite: absl takes these."""
+    """Raises InputError for NaN and infinite numbers, which absl accepts."""
     for name in flags.FLAGS:
         value = flags.FLAGS[name].value
         is_finite = not isinstance(value, float) or math.isfinite(value)
@@ -507,8 +507,8 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in OF_TENSORFLOW:
             raise
-        rule = "must be installed for all but a model in CTranslate2's format"
-        _fail(str(InputError("TensorFlow", rule, f"none installed ({reason(error)})")))
+        rule = "must be installed, except for models in CTranslate2's format"
+        _fail(str(InputError("TensorFlow", rule, f"not installed ({reason(error)})")))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
@@ -517,11 +517,11 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
 
 
 def with_flag(error: InputError) -> str:
-    """Returns the message of an error, with the flag that the user typed for its argument.
+    """Returns an error's message, naming the flag that the user typed.
 
-    The library names the argument that its caller gave: "beam_size must be at least 1". The user of
-    a program gave --beam_size, or a setting by --config: "--config dropout must be ...". What is no
-    flag of this program stays as it is, and so does what is said about a field of a file.
+    The library names the argument: "beam_size must be at least 1". The user of a program typed
+        --beam_size, or a setting in --config: "--config dropout must be ...". Arguments that are
+        not flags of this program, and fields of files, keep their names.
     """
     if error.argument is None or error.place is not None:
         return str(error)
@@ -532,7 +532,7 @@ def with_flag(error: InputError) -> str:
 
 
 def _is_setting(name: str) -> bool:
-    """Whether a name is that of a setting which --config has given, or which it alone can give."""
+    """Whether a name is a setting that was given in --config, or can only be given there."""
     from keras_transformer.config import TrainingConfig, TransformerConfig
 
     if "config" not in flags.FLAGS:
@@ -544,18 +544,18 @@ def _is_setting(name: str) -> bool:
 
 
 def _open_standard_streams() -> None:
-    """Fills the place of closed ones: it would be given to the next file that is opened."""
+    """Reopens closed ones, whose descriptors the next opened files would otherwise get."""
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
-        _fail("stdout must be open, for the result. Received: a closed stream")
+        _fail("stdout must be open for the result. Received: a closed stream")
 
 
 def _give_up_stdout() -> None:
-    """Drops what stdout still holds, which would fail again at exit."""
-    with contextlib.suppress(OSError):  # stdout may be no file, as in tests
+    """Discards stdout's buffer, whose flush would fail again at exit."""
+    with contextlib.suppress(OSError):  # stdout may not be a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -565,7 +565,7 @@ def _fail(message: str) -> None:
 
 
 def _of_system(error: OSError) -> str:
-    """Returns the line of an error of the system: "No space left on device: FILE (advice)"."""
+    """Returns the message for a system error: "No space left on device: FILE (advice)"."""
     message = error.strerror or reason(error)
     if error.strerror and error.filename is not None:
         message += f": {error.filename}"
@@ -574,9 +574,9 @@ def _of_system(error: OSError) -> str:
 
 
 def _one_line(message: str) -> str:
-    """A message as a terminal can show it: without control characters, and not endless.
+    """Returns a message for the terminal: one line, no control characters, limited length.
 
-    What is wrong stands at its beginning or at its end, and what was received between or after.
+    The middle is cut, as the cause of an error is at the beginning or at the end.
     """
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     if len(shown) <= LONGEST_MESSAGE:

@@ -1,8 +1,8 @@
-"""Draws the trees of a file as text, as one SVG picture, or as an HTML page.
+"""Draws the trees in a file as text, as one SVG picture, or as an HTML page.
 
-With --gold, the gold trees are drawn too, and brackets that only one of the two trees has are
-marked. The result then has the scores of all trees (keras_transformer/parsing/parseval.py). It is
-one JSON line on stdout, or on stderr if the trees are written to stdout.
+With --gold, the gold trees are drawn too, brackets found in only one of the two trees are marked,
+and the result includes the scores of all trees (keras_transformer/parsing/parseval.py). The result
+is one JSON line on stdout, or on stderr if the trees are written to stdout.
 """
 
 from command import check_output_flag, run  # isort: skip  (first: it makes the checkout importable)
@@ -14,12 +14,12 @@ from pathlib import Path
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("trees", None, "Trees in brackets: plain, .gz or .zst.", required=True)
-flags.DEFINE_string("gold", None, "The gold trees of the same sentences, in the same order.")
+flags.DEFINE_string("trees", None, "File of bracketed trees: plain, .gz or .zst.", required=True)
+flags.DEFINE_string("gold", None, "Gold trees for the same sentences, in the same order.")
 flags.DEFINE_string("output", "-", "FILE.html, FILE.svg (the first tree), or - for text.")
-flags.DEFINE_integer("first", 1, "The first tree to draw, from 1.", lower_bound=1)
+flags.DEFINE_integer("first", 1, "First tree to draw, from 1.", lower_bound=1)
 flags.DEFINE_bool("clean", True, "Remove traces and function tags before drawing.")
-flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
+flags.DEFINE_integer("count", 20, "Number of trees to draw.", lower_bound=1)
 
 
 def main():
@@ -52,7 +52,7 @@ def main():
 
 
 def compare(trees, gold):
-    """The scores of all trees."""
+    """Returns the scores of all trees."""
     from keras_transformer.errors import InputError
     from keras_transformer.parsing.parseval import score_trees
 
@@ -64,7 +64,7 @@ def compare(trees, gold):
 
 
 def draw_page(trees, gold, scores):
-    """The content of an HTML page, or of an SVG picture of the first tree."""
+    """Returns the content of an HTML page, or of an SVG picture of the first tree."""
     from keras_transformer.parsing.drawing import svg_tree, tree_page
     from keras_transformer.parsing.parseval import score_sentence
 
@@ -75,7 +75,7 @@ def draw_page(trees, gold, scores):
 
 
 def draw_text(trees, gold):
-    """The trees as lines of text, each above its gold tree."""
+    """Returns the trees as lines of text, each above its gold tree."""
     from keras_transformer.parsing.drawing import text_tree
     from keras_transformer.parsing.parseval import score_sentence
 

@@ -1,7 +1,7 @@
 """Scores a trained model on a split: BLEU and chrF of its translations, and perplexity.
 
-For a parsing model, EVALB's labelled bracket F1 takes the place of BLEU. For a model of several
-directions, there are BLEU and chrF for each of them, and their means.
+For a parsing model, EVALB's labelled bracket F1 replaces BLEU. For a model with several directions,
+BLEU and chrF are reported for each of them and as means.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -61,9 +61,9 @@ def main():
 
 
 def results_dir():
-    """The model directory that keeps the results, that of an adapter if there is one.
+    """Returns the directory that stores the results: the adapter's if given, else the model's.
 
-    None for an export, a file or several models.
+    None for an export, a .keras file or several models.
     """
     path = FLAGS.model_dir if FLAGS.adapter is None else FLAGS.adapter
     is_directory = path is not None and to_path(path).is_dir()

@@ -1,11 +1,10 @@
 """Exports a trained model for use elsewhere.
 
-saved_model   one SavedModel that takes text and returns text, vocabulary and search inside
-ctranslate2   a directory for CTranslate2, which `translate` and `serve` take, too; they need no
-              TensorFlow then
-argos         a package for each direction, which Argos Translate and LibreTranslate install
-onnx          the encoder and a step of the decoder: ids in, log-probabilities out
-web           a page that translates in the browser; any server of files can serve its folder
+saved_model   a SavedModel that maps text to text, with the vocabulary and the search inside
+ctranslate2   a directory for CTranslate2; `translate` and `serve` can use it without TensorFlow
+argos         a package for each direction, for Argos Translate and LibreTranslate
+onnx          the encoder and one decoder step: ids in, log probabilities out
+web           a page that translates in the browser; any static file server can serve it
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -23,15 +22,15 @@ from absl import flags
 from keras_transformer.errors import require
 
 FORMATS = ("saved_model", "ctranslate2", "argos", "onnx", "web")
-WITH_SEARCH = ("saved_model", "ctranslate2")  # formats that keep the options of the search
-# Flags that go with some formats only; those of the search go with WITH_SEARCH.
+WITH_SEARCH = ("saved_model", "ctranslate2")  # formats that store the search options
+# Flags that only some formats take; the search flags go with WITH_SEARCH.
 FORMATS_OF = {
     "constraints": ("saved_model",),
     "signatures": ("saved_model",),
     "directions": ("argos",),
     "runtime": ("web",),
 }
-# Options of the search that the page has, too.
+# Search options that the page supports, too.
 OF_THE_PAGE = ("beam_size", "alpha", "early_stopping")
 
 FLAGS = flags.FLAGS
@@ -41,17 +40,18 @@ flags.DEFINE_enum("format", "saved_model", FORMATS, "Format to write.")
 flags.DEFINE_enum(
     "weights", "float32", ["float32", "bfloat16", "int8"], "Type of the stored weights."
 )
-flags.DEFINE_bool("constraints", False, "Add the signature constrain, which requires phrases.")
-SIGNATURES = "Signatures to write; fewer need less memory when loaded. The default is all."
+flags.DEFINE_bool("constraints", False, "Add the signature constrain, for required phrases.")
+SIGNATURES = "Signatures to write; fewer need less memory when loaded. All by default."
 flags.DEFINE_list("signatures", None, SIGNATURES)
-DIRECTIONS = "--format=argos: directions of the packages, such as en-de,en-cs. The default is all."
+DIRECTIONS = "--format=argos: directions to package, such as en-de,en-cs. All by default."
 flags.DEFINE_list("directions", None, DIRECTIONS)
 RUNTIME = (
-    "--format=web: folder dist of the npm package onnxruntime-web, of which two files are copied. "
+    "--format=web: the dist folder of the npm package onnxruntime-web; two of its files are "
+    "copied. "
     "By default the page fetches them from cdn.jsdelivr.net."
 )
 flags.DEFINE_string("runtime", None, RUNTIME)
-flags.DEFINE_string("date", None, "Date in the model card, YYYY-MM-DD; the default is today.")
+flags.DEFINE_string("date", None, "Date in the model card, YYYY-MM-DD; today by default.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
 
@@ -61,7 +61,9 @@ def main():
     require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
     model_dirs = FLAGS.model_dir.split(",")
     is_alone = FLAGS.weights == "int8" or FLAGS.format != "saved_model"
-    rule = f"must be one model, no ensemble, for --format={FLAGS.format} --weights={FLAGS.weights}"
+    rule = (
+        f"must be one model, not an ensemble, for --format={FLAGS.format} --weights={FLAGS.weights}"
+    )
     require(not (len(model_dirs) > 1 and is_alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()
 
@@ -73,7 +75,7 @@ def main():
     if FLAGS.format == "web":
         from keras_transformer.export.web.page import runtime_files
 
-        runtime_files(FLAGS.runtime)  # says what is missing before weights are read
+        runtime_files(FLAGS.runtime)  # reports missing packages before weights are read
     trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
@@ -81,17 +83,17 @@ def main():
 
 
 def check_flags_of_format():
-    """Refuses flags that go with other formats."""
+    """Rejects flags that belong to other formats."""
     formats_of = FORMATS_OF | dict.fromkeys(given_search_flags(), WITH_SEARCH)
     formats_of |= dict.fromkeys(OF_THE_PAGE, (*WITH_SEARCH, "web"))
     for name, formats in formats_of.items():
-        rule = f"must be given with --format={' or '.join(formats)} only"
+        rule = f"must only be given with --format={' or '.join(formats)}"
         is_free = FLAGS.format in formats or not FLAGS[name].present
         require(is_free, name, rule, FLAGS[name].value)
 
 
 def check_packages():
-    """Says what is not installed, before weights are read."""
+    """Reports packages that are not installed, before weights are read."""
     if FLAGS.format in ("ctranslate2", "argos"):
         from keras_transformer.search.ctranslate2_engine import load_ctranslate2
 
@@ -103,7 +105,7 @@ def check_packages():
 
 
 def write(trained, card):
-    """Writes the export; returns what is known of it."""
+    """Writes the export; returns its description."""
     to = {"export_dir": FLAGS.export_dir, "card": card, "overwrite": FLAGS.overwrite}
     if FLAGS.format == "ctranslate2":
         from keras_transformer.export.ctranslate2 import export_ctranslate2

@@ -1,8 +1,8 @@
-"""Makes a model directory of a model from elsewhere: Marian's (OPUS-MT), a .keras file, an export.
+"""Imports a model as a model directory: a Marian model (OPUS-MT), a .keras file or an export.
 
-A Marian model is a directory in the format of Hugging Face or in Marian's own: see
+A Marian model is a directory in Hugging Face's format or in Marian's own: see
 keras_transformer/importing/marian.py. Only weights are read, no code. The other programs use the
-model directory like one that bin/train.py made.
+result like a model directory written by bin/train.py.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -16,19 +16,19 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.training.model_directory import require_new
 
 FLAGS = flags.FLAGS
-flags.DEFINE_enum("format", "marian", ["marian", "keras", "saved_model"], "What --path holds.")
+flags.DEFINE_enum("format", "marian", ["marian", "keras", "saved_model"], "Format of --path.")
 flags.DEFINE_string(
     "path",
     None,
-    "A Marian model's directory, a .keras file with its vocabulary beside it, or an export.",
+    "Directory of a Marian model, a .keras file next to its vocabulary, or an export.",
     required=True,
 )
-flags.DEFINE_string("model_dir", None, "A new directory for the model.", required=True)
+flags.DEFINE_string("model_dir", None, "New directory for the model.", required=True)
 flags.DEFINE_list(
     "languages",
     None,
-    "A Marian model's source and target language, such as de,en. A model with codes for its target "
-    "languages needs its source alone. By the source, documents are divided into sentences.",
+    "Source and target language of a Marian model, such as de,en; only the source language if the "
+    "vocabulary has codes for the targets. Documents are split into sentences by its rules.",
 )
 
 

@@ -1,12 +1,12 @@
-"""Prints Tables 1 to 4 of the paper beside what this project computes and has measured.
+"""Prints Tables 1 to 4 of the paper next to this project's own figures.
 
     python bin/paper_tables.py
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
     python bin/paper_tables.py --json
 
-Without --model_dirs it shows the paper's figures, numbers of parameters and operations, and the
-results in --measured, which is keras_transformer/paper/measured.json by default. Rows without a
-result say "not run here". The commands behind each table are printed below it.
+Without --model_dirs it shows the paper's figures, the numbers of parameters and operations, and the
+results in --measured, by default keras_transformer/paper/measured.json. Rows without a result say
+"not run here". The commands that produce each table are printed below it.
 """
 
 from command import check_output_flag, run  # isort: skip  (first: it makes the checkout importable)
@@ -17,12 +17,14 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 TABLES = ("1", "2", "3", "4")
-flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
-flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders of these.")
+flags.DEFINE_list("table", "1,2,3,4", "Tables to print: 1, 2, 3, 4.")
+flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders that contain them.")
 flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py; by default paper/layers.json.")
-flags.DEFINE_string("measured", None, "A file of bin/sweep.py (table.json) or of --write_measured.")
-flags.DEFINE_string("write_measured", None, "File for the results of --measured and --model_dirs.")
-flags.DEFINE_bool("json", False, "Print the tables as one line of JSON in place of text.")
+flags.DEFINE_string("measured", None, "File from bin/sweep.py (table.json) or --write_measured.")
+flags.DEFINE_string(
+    "write_measured", None, "Output file for the results of --measured and --model_dirs."
+)
+flags.DEFINE_bool("json", False, "Print the tables as one line of JSON instead of text.")
 
 
 def main():
@@ -31,7 +33,7 @@ def main():
     from keras_transformer.paper.trained_rows import find_model_dirs
 
     for name in FLAGS.table or [""]:
-        require(name in TABLES, "table", "must be of 1, 2, 3, 4", repr(name))
+        require(name in TABLES, "table", "must be among 1, 2, 3, 4", repr(name))
     check_output_flag("write_measured", ("layers",))
     if FLAGS.write_measured:
         folder = Path(FLAGS.write_measured).parent.resolve()
@@ -50,7 +52,7 @@ def main():
 
 
 def trained_rows():
-    """The rows of --model_dirs, then those of --measured that are of other models."""
+    """Returns the rows of --model_dirs, then those of --measured for other models."""
     from keras_transformer.paper.trained_rows import find_model_dirs, read_measured, trained_row
 
     rows = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
@@ -71,7 +73,7 @@ def make_table(name, trained):
 
 
 def installed(name):
-    """A file of results that is installed with the library."""
+    """Returns the path of a results file installed with the library."""
     from keras_transformer import paper
 
     return Path(paper.__file__).with_name(name)

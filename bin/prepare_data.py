@@ -1,4 +1,4 @@
-"""Turns text into a data directory: vocabulary, shards of records and metadata.
+"""Prepares text as a data directory: vocabulary, shards of records and metadata.
 
     python bin/prepare_data.py --dataset=files --train_source=train.en --train_target=train.de \\
         --data_dir=data/en-de
@@ -10,8 +10,8 @@
     python bin/prepare_data.py --dataset=files --train_source=... --train_target=... \\
         --data_dir=/shared/en-de --runner=beam --pipeline_options="--runner=FlinkRunner ..."
 
-The same command resumes an interrupted preparation. On a complete data set it reads every shard,
-and writes damaged or missing files again.
+The same command resumes an interrupted preparation. On a complete data set, it checks every shard
+and rewrites damaged or missing files.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -50,12 +50,12 @@ SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
-flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
+flags.DEFINE_string("data_dir", None, "Directory to write the data set to.", required=True)
 flags.DEFINE_enum(
     "runner",
     "local",
     ["local", "beam"],
-    "Encode the training pairs with the cores of this machine, or with an Apache Beam pipeline.",
+    "Encode the training pairs on this machine's cores or in an Apache Beam pipeline.",
 )
 flags.DEFINE_string(
     "pipeline_options",
@@ -66,16 +66,16 @@ flags.DEFINE_string(
 FILES = "dataset=files: paths or patterns, separated by commas"
 for split in SPLITS:
     for side in ("source", "target"):
-        text_help = "Text with a sentence on each line, plain, .gz or .zst."
+        text_help = "Text with one sentence per line, plain, .gz or .zst."
         define_flag(f"{split}_{side}", list, None, text_help, FILES)
-    pairs_help = f"Files that hold both sides: {', '.join(READERS)}."
+    pairs_help = f"Files that contain both sides: {', '.join(READERS)}."
     define_flag(f"{split}_pairs", list, None, pairs_help, FILES)
-SIDES = "dataset=tfds:NAME, or files that hold both sides"
+SIDES = "dataset=tfds:NAME, or files that contain both sides"
 define_flag("source_language", str, None, "Source language, such as en.", SIDES)
 define_flag("target_language", str, None, "Target language, such as de.", SIDES)
-define_flag("tfds_data_dir", str, None, "Folder of TFDS.", "dataset=tfds:NAME")
-DIRECTIONS = "dataset=files, for one model of several directions"
-languages_help = "Language of each file of --train_target, such as de,cs,en."
+define_flag("tfds_data_dir", str, None, "TFDS data directory.", "dataset=tfds:NAME")
+DIRECTIONS = "dataset=files, for one model with several directions"
+languages_help = "Language of each --train_target file, such as de,cs,en."
 define_flag("target_languages", list, None, languages_help, DIRECTIONS)
 parallel_help = (
     "The same text in each language, in place of --train_source and --train_target, such as "
@@ -83,19 +83,19 @@ parallel_help = (
 )
 define_flag("parallel", list, None, parallel_help, DIRECTIONS)
 for split in ("validation", "test"):
-    languages_help = f"Language of each file of --{split}_target; default: --target_languages."
+    languages_help = f"Language of each --{split}_target file; --target_languages by default."
     define_flag(f"{split}_target_languages", list, None, languages_help, DIRECTIONS)
     define_flag(f"{split}_parallel", list, None, f"--parallel for the {split} split.", DIRECTIONS)
-directions_help = "Directions of --parallel to train, such as en-de,de-cs; default: all."
+directions_help = "Directions of --parallel to train, such as en-de,de-cs; all by default."
 define_flag("directions", list, None, directions_help, DIRECTIONS)
 define_flag("grammar_pairs", int, 100_000, "Number of training pairs.", "dataset=grammar")
 TREES = "dataset=treebank"
 for split in SPLITS:
-    trees_help = "Files in Penn Treebank brackets, separated by commas."
+    trees_help = "Files of Penn Treebank trees, separated by commas."
     define_flag(f"{split}_trees", list, None, trees_help, TREES)
-words_help = "Form of the words in targets."
+words_help = "How target trees represent words."
 define_flag("tree_words", Annotated[str, one_of(*WORDS)], "xx", words_help, TREES)
-unaries_help = "Keep chains of unary brackets, (S (VP, or collapse them to one, (S+VP."
+unaries_help = "Keep chains of unary brackets, (S (VP, or collapse them into one, (S+VP."
 define_flag("tree_unaries", Annotated[str, one_of(*UNARIES)], "keep", unaries_help, TREES)
 define_flags(SelectionConfig, "selection of training pairs")
 define_flags(PreparationConfig, "vocabulary and records")
@@ -122,7 +122,7 @@ def main() -> dict[str, Any]:
 
 
 def make_source() -> Source:
-    """The source that --dataset names; refuses the flags of other sources."""
+    """Returns the source selected by --dataset; rejects flags for other sources."""
     if FLAGS.dataset == "files":
         refuse(TFDS_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
         return files()
@@ -152,9 +152,9 @@ def files() -> FileSource:
 
 
 def parallel_files(name: str) -> dict[str, str]:
-    """The files of a flag such as en:train.en,de:train.de, by their languages."""
+    """Parses a flag such as en:train.en,de:train.de into a file for each language."""
     texts = FLAGS[name].value
-    rule = "must be languages and their files, each once, as en:train.en,de:train.de"
+    rule = "must list languages and their files, each once, such as en:train.en,de:train.de"
     found = {}
     for text in texts:
         language, separator, path = text.partition(":")
@@ -177,7 +177,7 @@ def treebank_source() -> TreebankSource:
 
 
 def numbers(name: str, kind: type) -> list[float] | None:
-    """The numbers of a flag, which are separated by commas; None without it."""
+    """Returns a flag's comma-separated numbers; None without the flag."""
     texts = FLAGS[name].value
     if not texts:
         return texts
@@ -189,11 +189,11 @@ def numbers(name: str, kind: type) -> list[float] | None:
 
 
 def shares(name: str) -> dict[str, float] | None:
-    """The shares of a flag such as upper:0.05,typos:0.1; None without it."""
+    """Parses a flag such as upper:0.05,typos:0.1; None without the flag."""
     texts = FLAGS[name].value
     if not texts:
         return None
-    rule = "must be kinds and their shares, each kind once, as in upper:0.05,typos:0.1"
+    rule = "must list kinds and their shares, each kind once, such as upper:0.05,typos:0.1"
     found = {}
     for text in texts:
         kind, _, share = text.partition(":")
@@ -211,7 +211,7 @@ def demand(names: list[str]) -> None:
 
 
 def require_company(name: str, others: list[str]) -> None:
-    """Refuses a flag that says how another one is meant, where no such flag is given."""
+    """Rejects a flag that modifies others when none of those is given."""
     is_used = any(FLAGS[other].present for other in others)
     rule = f"must be given with {' or '.join(f'--{other}' for other in others)}"
     require(is_used or not FLAGS[name].present, name, rule, FLAGS[name].value)

@@ -1,7 +1,7 @@
-"""Trains, scores, exports and uses a Transformer in a few minutes; needs no data and no GPU.
+"""Trains, scores, exports and uses a Transformer in a few minutes, without data or a GPU.
 
-Does what prepare_data, train, evaluate (twice) and export do, within one process. It prints the
-command of each, so that you can run it yourself. If it was stopped, the same command continues.
+Runs prepare_data, train, evaluate (twice) and export in one process, and prints each command so
+that you can run it yourself. If interrupted, the same command resumes.
 """
 
 from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 STEPS, STEPS_OF_THE_PAPER = 3600, 3000
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")
+flags.DEFINE_string("work_dir", "runs/quickstart", "Directory for data, model and export.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lower_bound=1)
 flags.DEFINE_integer(
     "train_steps",
     None,
-    f"Number of training steps; {STEPS}, or {STEPS_OF_THE_PAPER} with --paper, if not given.",
+    f"Number of training steps; by default {STEPS}, or {STEPS_OF_THE_PAPER} with --paper.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "seed",
     1,
-    "Seed of the weights and of the order of the pairs.",
+    "Seed for the weights and the order of the pairs.",
     lower_bound=0,
     upper_bound=LARGEST_SEED,
 )
 flags.DEFINE_bool(
     "paper",
     False,
-    "Train the paper's variant: sinusoids, normalization after each sublayer, the rate of "
-    "equation 3, and a mean of checkpoints. It needs more steps.",
+    "Train the paper's variant: sinusoids, post-normalization, the learning rate of equation 3, "
+    "and checkpoint averaging. It needs more steps.",
 )
 
 VOCAB_SIZE = 2000
-EVERY = 30  # seconds between samples, which are checkpoints, too
+EVERY = 30  # seconds between samples, and between checkpoints
 SAMPLED = 20  # sentences
 PRESET = "tiny"
 RECIPE = {
@@ -64,15 +64,15 @@ RECIPE = {
     "decay": "linear",
     "tokens_per_batch": 512,
 }
-# What the paper has, with a warm-up and a rate for a short run.
+# The paper's choices, with a warm-up and a learning rate for a short run.
 OF_THE_PAPER = {
     "num_layers": 2,
     "warmup_steps": 500,
     "learning_rate_scale": 1.5,
     "tokens_per_batch": 2048,
 }
-AVERAGED = 5  # checkpoints, of the paper's variant
-SPLITS = ("test", "test_compositional")  # the latter combines words and constructions anew
+AVERAGED = 5  # checkpoints, for the paper's variant
+SPLITS = ("test", "test_compositional")  # the latter combines words and constructions in new ways
 
 SENTENCES = [
     "The old woman reads the book.",
@@ -90,19 +90,19 @@ def main():
     data, model, export = (str(work / name) for name in ("data", "model", "export"))
     tell(
         f"A Transformer learns to translate from {FLAGS.grammar_pairs:,} sentence pairs of a small "
-        f"English-German grammar, in {steps():,} steps, and shows a translation every "
-        f"{EVERY} seconds. Then it is scored on sentences that it has not seen, and exported. Each "
-        "bar shows how long its step takes here. Ctrl-C stops it, and the same command continues."
+        f"English-German grammar in {steps():,} steps, showing a translation every {EVERY} "
+        f"seconds. Then it is scored on unseen sentences and exported. Each progress bar shows the "
+        f"time remaining. Ctrl-C stops the program, and the same command resumes it."
     )
 
     timed = Timed()
 
     from keras_transformer.search.streams import share_cores
 
-    share_cores()  # training of so small a model, too, is faster with one operation on each core
+    share_cores()  # training such a small model is also faster with one operation per core
     trained = prepare_and_train(data, model, timed)
     if trained["step"] < steps():
-        sys.exit(128 + signal.SIGTERM)  # which has stopped the training
+        sys.exit(128 + signal.SIGTERM)  # which stopped the training
 
     from keras_transformer.loading import load
 
@@ -131,12 +131,12 @@ def main():
 
 
 def steps() -> int:
-    """The number of training steps."""
+    """Returns the number of training steps."""
     return FLAGS.train_steps or (STEPS_OF_THE_PAPER if FLAGS.paper else STEPS)
 
 
 class Timed:
-    """Shows the command of each step, and keeps how many seconds the step took."""
+    """Prints each step's command and records how many seconds the step took."""
 
     def __init__(self):
         self.started = time.monotonic()
@@ -144,7 +144,7 @@ class Timed:
 
     @contextlib.contextmanager
     def __call__(self, name: str, *arguments: str) -> Iterator[None]:
-        """The block does what the program `name` does with these arguments."""
+        """Times a block that does what the program `name` does with these arguments."""
         tell(f"\n$ {as_typed(name, *arguments)}")
         started = time.monotonic()
         yield
@@ -154,7 +154,7 @@ class Timed:
 
 
 def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
-    """Prepares the data, trains and averages, as these programs do; returns the result of train."""
+    """Prepares data, trains and averages like the programs; returns the training result."""
     from pipelines.preparation import prepare
     from pipelines.preparation_config import PreparationConfig
     from pipelines.sources import GrammarSource
@@ -185,7 +185,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
 
 
 def score(translator: "Translator", data: str, model: str, timed: Timed) -> list[dict[str, Any]]:
-    """Scores the model, as evaluate does; returns the results for each of SPLITS."""
+    """Scores the model like bin/evaluate.py; returns the results for each of SPLITS."""
     from pipelines.data_set import DataSet
     from pipelines.evaluation import EvaluationConfig, evaluate_on
 
@@ -200,7 +200,7 @@ def score(translator: "Translator", data: str, model: str, timed: Timed) -> list
 
 
 def write_export(model: str, export: str) -> None:
-    """Exports the model, as bin/export.py does, and replaces an earlier export."""
+    """Exports the model like bin/export.py, replacing an earlier export."""
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.restoring import decoding_config, restore
 
@@ -211,7 +211,7 @@ def write_export(model: str, export: str) -> None:
 
 
 def tell_what_is_next(work: Path, model: str) -> None:
-    """Shows what to type next; the model knows the words of the letter."""
+    """Prints what to try next; the model knows all words in the letter."""
     write_file(work / "letter.md", LETTER)
     page = as_typed("serve", f"--model_dir={model}")
     letter = [f"--input={work / 'letter.md'}", f"--output={work / 'letter.de.md'}"]
@@ -223,7 +223,7 @@ def tell_what_is_next(work: Path, model: str) -> None:
     tell(
         f"\nNext:\n  a page to translate on, http://127.0.0.1:8501\n    {page}\n"
         f"  a document\n    {document}\n"
-        f"  your own text, of which docs/guides/own-text.md tells more\n    {own_text}"
+        f"  your own text (see docs/guides/own-text.md)\n    {own_text}"
     )
 
 

@@ -1,7 +1,7 @@
 """Serves a model: a web page that translates and shows attention, and JSON endpoints.
 
-GET /openapi.json describes the endpoints, which clients of LibreTranslate can use, too. Ctrl-C or
-SIGTERM stops the server after the requests that it is working on.
+GET /openapi.json describes the endpoints, which also work with LibreTranslate clients. Ctrl-C or
+SIGTERM stops the server after the running requests.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -22,21 +22,21 @@ from keras_transformer.serving.requests import Limits, check_cors_origin
 
 FLAGS = flags.FLAGS
 define_model_flags()
-flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 admits other machines.")
+flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 accepts other machines.")
 flags.DEFINE_integer(
-    "port", 8501, "Port to listen on; 0 chooses a free one.", lower_bound=0, upper_bound=65535
+    "port", 8501, "Port to listen on; 0 picks a free one.", lower_bound=0, upper_bound=65535
 )
 define_flags(Limits, "limits")
 flags.DEFINE_string(
     "cors_origin",
     None,
-    "Origin whose web pages may use the server, such as https://example.org; * for all.",
+    "Origin whose pages may call the server (CORS), such as https://example.org; * for any.",
 )
 flags.DEFINE_list(
     "terminology",
     [],
-    "Files of terms as for translate, separated by commas. A request may choose one by its name "
-    "without the ending; the first is the default.",
+    "Terminology files as for translate, separated by commas. A request selects one by its name "
+    "without the suffix; the first is the default.",
 )
 define_memory_flag()
 
@@ -48,21 +48,21 @@ def main():
     check_cors_origin(FLAGS.cors_origin)
     check_memory_flag()
     terminologies = read_terminologies()
-    check_model_flags()  # this and the next line fail at once; loading the model takes a while
+    check_model_flags()  # this and the next line fail early; loading the model takes a while
     listening = listening_socket(FLAGS.host, FLAGS.port)
     translator = load_model_with_memory()
     return serve(translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies)
 
 
 def read_terminologies():
-    """Reads the terms of all files, {name: {source phrase: target phrase}}."""
+    """Reads all terminology files: {name: {source phrase: target phrase}}."""
     from keras_transformer.errors import require
     from keras_transformer.files.reading import uncompressed_name
 
     terminologies = {}
     for path in FLAGS.terminology:
         name = uncompressed_name(path).stem
-        rule = "must be files of different names"
+        rule = "must be files with different names"
         require(name not in terminologies, "terminology", rule, repr(path))
         terminologies[name] = terms_of(path, "terminology")
     return terminologies

@@ -1,12 +1,12 @@
-"""Trains rows of Table 3 one after the other, at reduced size, and writes the table.
+"""Trains rows of Table 3 one after another, at reduced size, and writes the table.
 
     python bin/sweep.py --data_dir=runs/multi30k/data --model_dir=runs/sweep --rows=A,C,D,E \\
         --train_steps=1000 --tokens_per_batch=3000 --config warmup_steps=400
 
 bin/train.py trains each row in MODEL_DIR/ROW, and bin/evaluate.py scores its last checkpoint, not
 averaged, on the validation split. A second run skips finished rows and resumes the interrupted one.
-A row that fails is reported, and the others continue. TensorBoard (--logdir=MODEL_DIR) compares the
-rows' settings and BLEU under HParams.
+A failing row is reported, and the others continue. TensorBoard's HParams tab (--logdir=MODEL_DIR)
+compares the rows' settings and BLEU.
 """
 
 from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
@@ -23,7 +23,7 @@ from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
-flags.DEFINE_string("model_dir", None, "Folder in which each row has its own.", required=True)
+flags.DEFINE_string("model_dir", None, "Directory with a subdirectory for each row.", required=True)
 flags.DEFINE_list("rows", "base,A,C,D,E", "Rows of Table 3 (A1), or groups of them (A).")
 flags.DEFINE_integer("divide_layers", 2, "Divisor of the number of layers.", lower_bound=1)
 flags.DEFINE_integer("divide_widths", 8, "Divisor of d_model, d_ff, d_k and d_v.", lower_bound=1)
@@ -31,9 +31,9 @@ flags.DEFINE_integer("train_steps", 100_000, "Steps per row.", lower_bound=1)
 flags.DEFINE_float("train_minutes", None, "Time limit per row, in minutes.", lower_bound=0.001)
 flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens per side of a step.", lower_bound=1)
 flags.DEFINE_float("checkpoint_minutes", 2, "Minutes between checkpoints.", lower_bound=0.001)
-flags.DEFINE_multi_string("config", [], "KEY=VALUE that overrides every row's. Repeatable.")
-flags.DEFINE_integer("beam_size", 4, "Beams of the scored translations.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound=LARGEST_SEED)
+flags.DEFINE_multi_string("config", [], "KEY=VALUE to override in every row. Repeatable.")
+flags.DEFINE_integer("beam_size", 4, "Beam size for scoring.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Seed for every row.", lower_bound=0, upper_bound=LARGEST_SEED)
 
 
 def main():
@@ -71,19 +71,19 @@ def main():
 
 
 def check_folder(root: Path) -> None:
-    """Raises InputError for a folder of data or of a model, and where a table is not a sweep's."""
+    """Raises InputError for a data or model directory, or one whose table is not a sweep's."""
     from keras_transformer.errors import require
 
     foreign = [name for name in ("metadata.json", "config.json") if (root / name).exists()]
     is_sweep = any(root.glob("*.log")) or any(root.glob("*/sweep.json"))
     if not is_sweep:
         foreign += [name for name in ("table.md", "table.json") if (root / name).exists()]
-    rule = "must be a folder of its own, or that of an earlier sweep"
+    rule = "must be a separate directory or that of an earlier sweep"
     require(not foreign, "model_dir", rule, f"{root}, which holds {', '.join(foreign)}")
 
 
 def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:
-    """Writes table.md and table.json of the rows so far; returns the first."""
+    """Writes table.md and table.json for the rows so far; returns the former."""
     from keras_transformer.paper.trained_rows import measured_table
 
     table = measured_table(trained)
@@ -93,7 +93,7 @@ def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:
 
 
 def train_and_score(model_dir: Path, row: str, settings: dict[str, int]) -> None:
-    """Runs the two programs of a row, unless the same commands have already finished."""
+    """Runs the two programs for a row, unless the same commands have already finished."""
     programs = [train_command(model_dir, row, settings), evaluate_command(model_dir)]
     done = model_dir / "sweep.json"
     content = json.dumps(programs)
@@ -106,7 +106,7 @@ def train_and_score(model_dir: Path, row: str, settings: dict[str, int]) -> None
 
 
 def train_command(model_dir: Path, row: str, settings: dict[str, int]) -> list[str]:
-    """The program that trains a row, with its arguments."""
+    """Returns the program that trains a row, with its arguments."""
     command = ["train", f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
     command.append(f"--preset={row}")
     for name, value in settings.items():
@@ -123,13 +123,13 @@ def train_command(model_dir: Path, row: str, settings: dict[str, int]) -> list[s
 
 
 def evaluate_command(model_dir: Path) -> list[str]:
-    """The program that scores a row, with its arguments."""
+    """Returns the program that scores a row, with its arguments."""
     paths = [f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
     return ["evaluate", *paths, "--split=validation", f"--beam_size={FLAGS.beam_size}"]
 
 
 def show_score(model_dir: Path) -> None:
-    """Adds BLEU to the row's curves, by which TensorBoard's HParams tab then compares the rows."""
+    """Adds BLEU to the row's curves, for comparison in TensorBoard's HParams tab."""
     import tensorflow as tf
 
     from keras_transformer.paper.trained_rows import trained_row
@@ -152,11 +152,11 @@ def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
         try:
             code = process.wait()
         except KeyboardInterrupt:
-            process.wait()  # Ctrl-C reached it too, and it is writing its checkpoint
+            process.wait()  # Ctrl-C reached it too, and it is writing a checkpoint
             raise
     if code != 0:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
-        raise InputError(None, "must end well", f"exit code {code}: {last}", f"bin/{name}.py")
+        raise InputError(None, "must succeed", f"exit code {code}: {last}", f"bin/{name}.py")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trains a Transformer on prepared data, or resumes the run of the same command."""
+"""Trains a Transformer on prepared data; the same command resumes an interrupted run."""
 
 from command import define_flags, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
@@ -11,21 +11,20 @@ from keras_transformer.training.loop_config import LoopConfig
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
-flags.DEFINE_string("model_dir", None, "Checkpoints, curves and settings go here.", required=True)
-flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}. Not given: --init_from's.")
+flags.DEFINE_string("model_dir", None, "For checkpoints, curves and settings.", required=True)
+flags.DEFINE_string("preset", "base", f"Model: {', '.join(PRESETS)}. Default: that of --init_from.")
 flags.DEFINE_multi_string(
-    "config", [], "KEY=VALUE: another value for a field of TransformerConfig or TrainingConfig."
+    "config", [], "KEY=VALUE that overrides a field of TransformerConfig or TrainingConfig."
 )
 flags.DEFINE_string(
     "init_from",
     None,
-    "Begin with the weights of a model directory, a checkpoint, an export or a .keras file.",
+    "Start from the weights of a model directory, a checkpoint, an export or a .keras file.",
 )
 flags.DEFINE_integer(
     "sample_sentences",
     100,
-    "How many validation sentences to translate or parse at each validation, for BLEU or F1; 0 for "
-    "none.",
+    "Number of sentences to translate or parse at each validation, for BLEU or F1; 0 for none.",
     lower_bound=0,
 )
 define_flags(TrainingConfig, "optimization")
@@ -38,7 +37,7 @@ def main():
     from pipelines.training import train_on
 
     values = flag_values(TrainingConfig)
-    TrainingConfig(**values)  # refuses values that it cannot have
+    TrainingConfig(**values)  # checks the values
     given = {name: value for name, value in values.items() if FLAGS[name].present}
     result = train_on(
         FLAGS.data_dir,

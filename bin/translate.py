@@ -1,14 +1,14 @@
-"""Translates a file or a stream with a trained model or an exported one.
+"""Translates a file or a stream with a trained or exported model.
 
-Line n of the output translates line n of the input, however many sentences it holds. With
---format=wrapped, paragraphs run over several lines, as in an e-mail. Other formats keep their
-structure. With --one_sentence_per_line, the model is given each line as it is; so it is where the
-output has columns (--n_best, --scores, --alignments, --token_scores), and with --target_prefixes.
+Line n of the output translates line n of the input, however many sentences it has. With
+--format=wrapped, paragraphs span several lines, as in an e-mail. Other formats keep their
+structure. With --one_sentence_per_line, --target_prefixes or output columns (--n_best, --scores,
+--alignments, --token_scores), each line is passed to the model unchanged.
 
-A parsing model (bin/prepare_data.py --dataset=treebank) writes a tree in brackets for each line,
-which is a sentence with spaces between its words.
+A parsing model (bin/prepare_data.py --dataset=treebank) writes a bracketed tree for each line, a
+sentence with spaces between its words.
 
-The result is one JSON line on stdout, or on stderr where the translations go to stdout.
+The result is one JSON line on stdout, or on stderr if the translations go to stdout.
 keras_transformer/documents/lines.py describes the columns.
 """
 
@@ -39,7 +39,8 @@ define_model_flags()
 flags.DEFINE_string(
     "input",
     "-",
-    "File to translate: UTF-8 text or another --format, maybe compressed (.gz, .zst). - is stdin.",
+    "File to translate: UTF-8 text or another --format, possibly compressed (.gz, .zst). - is "
+    "stdin.",
 )
 flags.DEFINE_string(
     "output",
@@ -49,29 +50,29 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "to",
     None,
-    "Target language, such as de, for a model of several languages. Without it, each text must "
-    "begin with the code of its language, such as >>de<<.",
+    "Target language, such as de, if the model has several. Without it, each text must begin with "
+    "a language code, such as >>de<<.",
 )
 flags.DEFINE_bool(
     "one_sentence_per_line",
     False,
-    "Translate each line as one sentence. Lines longer than the model's limit are cut off.",
+    "Translate each line as one sentence. Lines beyond the model's limit are truncated.",
 )
 flags.DEFINE_enum(
     "mbr",
     None,
     ["chrf", "bleu"],
-    "Minimum Bayes risk: rank the --beam_size translations by their expected chrF or BLEU, given "
-    "the others. --scores then writes that.",
+    "Minimum Bayes risk: rank the --beam_size translations by their expected chrF or BLEU given "
+    "the others. --scores then writes these.",
 )
 flags.DEFINE_string(
     "terminology",
     None,
-    "File of terms, one a line: a source phrase, a tab and a target phrase. The translation of a "
-    "text with the source phrase contains the target phrase.",
+    "Terminology file; each line is a source phrase, a tab and a target phrase. Translations of "
+    "texts with the source phrase contain the target phrase.",
 )
 define_memory_flag()
-flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random instead of searching.")
+flags.DEFINE_bool("sample", False, "Sample --beam_size translations instead of searching.")
 define_flags(SamplingConfig, "sampling")
 define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
@@ -113,11 +114,11 @@ def main():
 
 
 def takes_lines():
-    """Whether each line is given to the model as it is."""
+    """Whether each line is passed to the model unchanged."""
     names = ("one_sentence_per_line", *OF_LINES)
     asking = [name for name in names if FLAGS[name].value != FLAGS[name].default]
     if asking:
-        refuse_document_flags("where each line is translated as it is", f"--{asking[0]}")
+        refuse_document_flags("when each line is translated unchanged", f"--{asking[0]}")
     return bool(asking)
 
 
@@ -129,7 +130,7 @@ def refuse_document_flags(where, received):
 
 
 def sampling_config():
-    """Returns how to draw, or None for the best."""
+    """Returns how to sample, or None for a search."""
     from keras_transformer.errors import require
 
     for name in OF_SAMPLING:
