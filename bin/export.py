@@ -62,7 +62,7 @@ def main():
     model_dirs = FLAGS.model_dir.split(",")
     is_alone = FLAGS.weights == "int8" or FLAGS.format != "saved_model"
     rule = (
-        f"must be one model, not an ensemble, for --format={FLAGS.format} --weights={FLAGS.weights}"
+        f"must be a single model for --format={FLAGS.format} --weights={FLAGS.weights}"
     )
     require(not (len(model_dirs) > 1 and is_alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()

@@ -6,16 +6,16 @@ Axis letters, used in every shape of this library:
     S  source positions       D  model width (d_model)  K  beams
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
-Reading order, each folder standing only on those before it: config, presets, model, vocabulary,
+Reading order, where each folder uses only those before it: config, presets, model, vocabulary,
 training, search, translate, parsing, documents, evaluation, importing, export, attention, paper,
-serving.
-Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`),
-`num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
+serving. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
+(`value_dim`), `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing`
+(epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
-does, and registers the classes here with Keras. They are registered at once where Keras has been
-imported before. A process that only calls `keras.models.load_model` imports
-`keras_transformer.layers` first.
+does, and registers the classes with Keras. If Keras has already been imported, they are registered
+at once. A process that only calls `keras.models.load_model` must first import
+`keras_transformer.layers`.
 """
 
 import importlib
@@ -27,15 +27,14 @@ from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.quiet_tensorflow import QuietTensorFlow
 
-if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
+if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.layers import *
     from keras_transformer.loading import load
     from pipelines.programs import evaluate, prepare, train
 
 __version__ = "0.1.0"
 
-# Public names that are imported at their first use: they need TensorFlow and Keras, or belong to
-# `pipelines`.
+# Public names imported on first use: they need TensorFlow and Keras, or belong to `pipelines`.
 _OF_LAYERS = (
     "Decoder",
     "DecoderLayer",

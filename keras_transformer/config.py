@@ -1,7 +1,7 @@
 """The two configurations of an experiment: the model's, and its training's.
 
-Both are frozen, checked when made, and written as plain JSON into every model directory. Each field
-names the paper's symbol and section.
+Both are frozen, checked on construction, and saved as plain JSON in every model directory. Each
+field cites the paper's symbol and section.
 """
 
 import dataclasses
@@ -30,18 +30,18 @@ from keras_transformer.fields import (
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 
-# The kinds of vocabularies, and the suffixes of their files.
+# Kinds of vocabularies, and their file suffixes.
 SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
-SINUSOIDS = ("sinusoidal", "marian")  # the positions that are made of sines and cosines
-# The deepest trained models had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
+SINUSOIDS = ("sinusoidal", "marian")  # positions made of sines and cosines
+# The deepest models trained have 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
 Depth = Annotated[int, between(1, 1000)]
-# 256 GiB in float32: more than the memory of any device, and each device holds the whole model.
+# 256 GiB in float32: more than any device holds, and each device holds the whole model.
 LARGEST_MODEL = 2**36
-# Feed-forward networks with a gate, and the activation of the gate.
+# Gated feed-forward networks, and their gate activations.
 GATED = {"swiglu": "swish"}
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # used in training only
 VocabularySize = Annotated[
@@ -51,9 +51,9 @@ VocabularySize = Annotated[
 
 
 def vocabulary_kind(file: str | os.PathLike) -> str:
-    """Returns the kind of a vocabulary file by its suffix.
+    """Returns the kind of a vocabulary file from its suffix.
 
-    Unknown suffixes are of "bpe", as SentencePiece prescribes none.
+    Unknown suffixes mean "bpe", as SentencePiece prescribes none.
     """
     kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
     return kinds.get(Path(file).suffix, "bpe")
@@ -61,10 +61,10 @@ def vocabulary_kind(file: str | os.PathLike) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
-    """Everything that decides the model's parameters and what it computes.
+    """Everything that determines the model's parameters and what it computes.
 
-    The defaults are the paper's base model. `d_k` and `d_v` are free of `d_model` (Table 3, rows
-    B); `None` means d_model / num_heads, as in section 3.2.2.
+    The defaults are the paper's base model. `d_k` and `d_v` are independent of `d_model` (Table 3,
+    rows B); `None` means d_model / num_heads, as in section 3.2.2.
     """
 
     vocab_size: VocabularySize = 37000  # shared by source and target, section 5.1
@@ -84,17 +84,18 @@ class TransformerConfig:
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
     # Layer normalization after each sublayer, section 3.1, or before it.
     norm: Annotated[str, one_of(*NORMS)] = "post"
-    # One matrix for target and softmax, and for a source that shares the vocabulary: section 3.4.
+    # One matrix for target and softmax, and for the source if it shares the vocabulary (section
+    # 3.4).
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # None if the source shares the vocabulary
-    # What models of other toolkits have, unlike the paper's (keras_transformer/importing).
+    # For models from other toolkits, unlike the paper's (keras_transformer/importing).
     decoder_layers: Depth | None = None  # layers in the decoder; None for N
-    # Of equation 2; "swiglu" makes the network a gated one (arXiv 2002.05202).
+    # In equation 2; "swiglu" gates the network (arXiv 2002.05202).
     activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"
-    attention_bias: bool = False  # biases in the projections of attention
+    attention_bias: bool = False  # biases in the attention projections
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
-    norm_epsilon: Positive = 1e-6  # added to variances by layer normalization
+    norm_epsilon: Positive = 1e-6  # added to the variance in layer normalization
 
     def __post_init__(self):
         check_fields(self)
@@ -106,7 +107,7 @@ class TransformerConfig:
             require(self.d_model % 2 == 0, "d_model", "must be even for sinusoids", self.d_model)
         if self.positions == "rotary":
             require(self.d_k % 2 == 0, "d_k", "must be even for rotary positions", self.d_k)
-        rule = f"must, with the other sizes, make a model of at most {LARGEST_MODEL:,} weights"
+        rule = f"must, with the other sizes, give a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, "d_model", rule, f"{self.parameters:,}")
 
     def _head_width(self, name: str) -> int:
@@ -118,7 +119,7 @@ class TransformerConfig:
 
     @property
     def num_decoder_layers(self) -> int:
-        """The number of layers in the decoder: `decoder_layers`, or N if that is None."""
+        """The number of decoder layers: `decoder_layers`, or N if that is None."""
         return self.decoder_layers or self.num_layers
 
     @property
@@ -146,16 +147,16 @@ class TransformerConfig:
 
     @property
     def longest_text(self) -> int | None:
-        """The largest number of ids in a text that has positions; None if there is no limit."""
+        """The largest number of ids that the positions allow; None if unlimited."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the fields that decide what the model computes, as JSON with sorted names.
+        """SHA-256 of the fields that determine what the model computes, as JSON with sorted names.
 
-        Checkpoints and exports hold it, so that weights are never used with another configuration
-        than the one they were trained with. It leaves out dropout, which only affects training:
-        training can continue with another dropout, and checkpoints that differ in it be averaged.
+        Checkpoints and exports store it, so that weights are only used with the configuration that
+            they were trained with. It leaves out dropout, which only affects training: training can
+            continue with a different rate, and checkpoints with different rates can be averaged.
         """
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
@@ -165,12 +166,12 @@ class TransformerConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """Everything that decides how parameters change, given the model and the data (section 5)."""
+    """Everything that determines how training updates the parameters (section 5)."""
 
-    warmup_steps: Size = 4000  # steps in which the learning rate rises, eq. 3
+    warmup_steps: Size = 4000  # steps during which the learning rate rises, eq. 3
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
-    learning_rate: Amount = 0.0  # the largest rate, in place of that factor; 0 for eq. 3's
-    # The rate after the warm-up: that of eq. 3, or one that falls to zero at the end of the run.
+    learning_rate: Amount = 0.0  # the peak rate, instead of that factor; 0 for eq. 3's
+    # The rate after the warm-up: eq. 3's, or one that decays to zero at the end of the run.
     decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
     adam_beta_1: Share = 0.9  # beta_1, section 5.3
     adam_beta_2: Share = 0.98  # beta_2, section 5.3
@@ -178,28 +179,28 @@ class TrainingConfig:
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
     tokens_per_batch: Length = option(
         25000,
-        "Padded tokens per side in one optimizer step, section 5.1. A preset may have another "
+        "Padded tokens per side in one optimizer step, section 5.1. Presets may change the "
         "default.",
     )
     accumulate_steps: Size = option(
-        1, "Number of parts in which the gradients of a step are computed, to save memory."
+        1, "Number of parts to split each step's gradient computation into, to save memory."
     )
-    clip_norm: Amount = option(0.0, "Largest global norm of the gradients; 0 for no limit.")
-    rematerialize: bool = False  # compute layers again in the backward pass, to save memory
+    clip_norm: Amount = option(0.0, "Clip gradients to this global norm; 0 disables clipping.")
+    rematerialize: bool = False  # recompute layers in the backward pass, to save memory
     precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = option(
-        "float32", "Type of the activations; variables stay float32."
+        "float32", "Type of activations; variables stay float32."
     )
-    seed: Seed = option(1, "Seed of the weights, of dropout and of the order of the data.")
+    seed: Seed = option(1, "Seed for the weights, dropout and the order of the data.")
     freeze: str = option(
-        "", "Parts of the model that keep their weights, such as encoder,embedding."
+        "", "Parts of the model to freeze, such as encoder,embedding."
     )
     lora_rank: Size | None = option(
         None,
         "Train an adapter of this rank (LoRA, arXiv 2106.09685) for the model of init_from, whose "
-        "weights stay as they are.",
+        "weights stay unchanged.",
     )
     lora_alpha: Positive | None = option(
-        None, "LoRA alpha: updates are scaled by alpha / rank. The rank, if not given."
+        None, "LoRA alpha: updates are scaled by alpha / rank. The rank by default."
     )
 
     def __post_init__(self):
@@ -225,9 +226,9 @@ class TrainingConfig:
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """Parses each "KEY=VALUE" by the type of the field KEY of either configuration."""
+    """Parses each "KEY=VALUE" by the type of field KEY in either configuration."""
     fields = {**get_type_hints(TransformerConfig), **get_type_hints(TrainingConfig)}
-    del fields["vocab_size"], fields["source_vocab_size"]  # the data decides these
+    del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
     values = {}
     for setting in settings:
         require("=" in setting, "config", "must be KEY=VALUE", repr(setting))
@@ -241,7 +242,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 def replace_settings(
     model: TransformerConfig, training: TrainingConfig, settings: Mapping[str, Any]
 ) -> tuple[TransformerConfig, TrainingConfig]:
-    """Returns both configurations with the values that `settings` has for some of their fields.
+    """Returns both configurations with fields replaced from `settings`.
 
     See `replace_model_settings` for d_k and d_v.
 
@@ -253,7 +254,7 @@ def replace_settings(
         for kind in (TransformerConfig, TrainingConfig)
         for field in dataclasses.fields(kind)
     }
-    del fields["vocab_size"], fields["source_vocab_size"]  # the data decides these
+    del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         rule = f"must be fields of the configurations: {', '.join(fields)}"
@@ -268,10 +269,10 @@ def replace_settings(
 def replace_model_settings(
     model: TransformerConfig, settings: Mapping[str, Any]
 ) -> TransformerConfig:
-    """Returns a model's configuration with the values that `settings` has for some of its fields.
+    """Returns a model's configuration with fields replaced from `settings`.
 
-    If d_k and d_v are d_model / num_heads, they follow a change of d_model or num_heads, unless
-    `settings` has values for them.
+    If d_k and d_v are d_model / num_heads, they follow a change to d_model or num_heads, unless
+    `settings` sets them.
 
     Raises:
         InputError: for an unknown field, or a value that breaks a rule of its field.
@@ -287,7 +288,7 @@ def replace_model_settings(
 
 
 def _parse(key: str, text: str, kind: type) -> Any:
-    """Parses the value of a setting by the type of its field."""
+    """Parses a setting's value by the type of its field."""
     if kind is bool:
         is_bool = text.lower() in ("true", "false")
         require(is_bool, f"config {key}", "must be true or false", repr(text))

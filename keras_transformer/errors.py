@@ -1,4 +1,4 @@
-"""The one exception for what a user got wrong: an argument, a file, a configuration."""
+"""The exception for invalid user input: an argument, a file, a configuration."""
 
 import difflib
 import errno
@@ -7,28 +7,28 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-# The name for pip. On PyPI, "keras-transformer" is another project with the same import name.
+# The distribution name; "keras-transformer" on PyPI is another project with the same import name.
 DISTRIBUTION = "keras-transformer-nmt"
 
 
 class InputError(ValueError):
-    """Input that cannot be used: an argument, a file, a configuration.
+    """Invalid input: an argument, a file, a configuration.
 
-    The message is one line, "PLACE: ARGUMENT RULE. Received: RECEIVED", of which the parts that are
-    None are left out. A program prints it and exits with code 1; callers of the library may catch
-    it, and find the parts as attributes.
+    The message is one line, "PLACE: ARGUMENT RULE. Received: RECEIVED", without the parts that are
+    None. Programs print it and exit with code 1; library callers may catch it and read the parts as
+    attributes.
 
     Args:
-        argument: the name of the argument that is wrong, or of the field of a file: "beam_size".
-            None if the file as a whole is wrong.
+        argument: the name of the invalid argument, or of a field in a file: "beam_size". None if
+            the file as a whole is invalid.
         rule: what must hold: "must be at least 1".
         received: what was received instead.
         place: the file, or the file and the line, as in "train.en:7".
     """
 
-    # What a layer raises when it is called, Keras raises again as a new error, with the first of
-    # `args` for its message, unless it finds this mark. Where it builds a functional model, it
-    # makes an error of the whole message, which is the argument then, without a rule.
+    # Without this mark, Keras re-raises a layer's error as a new one, with the first of `args` as #
+    # its message. When building a functional model, it passes the whole message as `argument`, #
+    # without a rule.
     _keras_call_info_injected = True
 
     def __init__(
@@ -46,7 +46,7 @@ class InputError(ValueError):
         return self.message(self.argument)
 
     def replaced(self, **parts: Any) -> "InputError":
-        """Returns the error with other parts, such as the place that only the caller knows."""
+        """Returns the error with parts replaced, such as the place, which only the caller knows."""
         kept = {
             "argument": self.argument,
             "rule": self.rule,
@@ -56,7 +56,7 @@ class InputError(ValueError):
         return InputError(**{**kept, **parts})
 
     def message(self, argument: str | None) -> str:
-        """Returns the error's line with the argument under another name, such as that of a flag."""
+        """Returns the error's message with the argument renamed, such as to a flag."""
         if argument is None:
             subject = self.place
         else:
@@ -74,7 +74,7 @@ def require(
     received: Any,
     place: str | os.PathLike | None = None,
 ) -> None:
-    """Raises an InputError where input does not meet a condition.
+    """Raises an InputError if a condition does not hold.
 
     Args:
         condition: whether the input meets it.
@@ -85,12 +85,12 @@ def require(
 
 
 def with_file_name(error: Exception, path: str | os.PathLike) -> OSError:
-    """Returns an error of reading or writing as one of the system, with the name of a file.
+    """Returns a read or write error as an OSError with a file name.
 
     Args:
-        error: an OSError, whose own file name is kept; or an error of TensorFlow, which is a text
-            alone, "FILE; REASON".
-        path: the name for an error that has none.
+        error: an OSError, which keeps its own file name; or a TensorFlow error, whose message is
+            "FILE; REASON".
+        path: the file name for errors that have none.
     """
     if isinstance(error, OSError):
         return error if error.filename else OSError(error.errno, error.strerror, str(path))
@@ -102,9 +102,9 @@ def with_file_name(error: Exception, path: str | os.PathLike) -> OSError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns " (did you mean X?)", X being the known name that is most like a wrong one.
+    """Returns " (did you mean X?)", where X is the known name most similar to a wrong one.
 
-    Where none is like it, "" is returned.
+    Returns "" if none is similar.
     """
     similar = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {similar[0]}?)" if similar else ""
@@ -113,7 +113,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def reason(error: BaseException) -> str:
     """Returns the first line of an error's message, or the error's type if it has no message.
 
-    What TensorFlow adds for its developers is left out: the names of its functions and operations.
+    Names of functions and operations, which TensorFlow adds for its developers, are removed.
     """
     developers_part = r"\{\{function_node .*?\}\}| \[Op:\w+\]( name: ?\S*)?"
     message = re.sub(developers_part, "", str(error)).strip()
@@ -121,10 +121,10 @@ def reason(error: BaseException) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Returns the command that installs the packages of an extra of pyproject.toml.
+    """Returns the command that installs an extra from pyproject.toml.
 
-    It names the distribution where that is installed, and else the clone that is used without
-    being installed: pip would look for the name in its index.
+    It names the distribution if installed, and otherwise the path of the clone: pip would look up
+        the name in its index.
     """
     import importlib.metadata  # takes 20 ms, and few programs need it
 

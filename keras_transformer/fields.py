@@ -1,7 +1,7 @@
-"""Dataclasses and JSON, checked against annotations: types, and rules beside them.
+"""Dataclasses and JSON, checked against annotations: types and rules.
 
-A dataclass checks its fields by `check_fields`, `dataclasses.asdict` makes JSON of it, and
-`from_json` makes it of JSON again.
+Dataclasses check their fields with `check_fields`; `dataclasses.asdict` converts them to JSON, and
+`from_json` converts them back.
 """
 
 import dataclasses
@@ -18,18 +18,18 @@ from keras_transformer.errors import InputError, require
 
 
 class Rule(NamedTuple):
-    """A rule for a value beside its type: Annotated[TYPE, Rule(...)]."""
+    """A rule for a value, in addition to its type: Annotated[TYPE, Rule(...)]."""
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
-    choices: tuple[str, ...] = ()  # all values that it allows, if they are few
+    choices: tuple[str, ...] = ()  # all allowed values, if they are few
 
     def __repr__(self) -> str:
-        return f"must {self.text}"  # `help` then shows Annotated[int, must be at least 1]
+        return f"must {self.text}"  # so that `help` shows Annotated[int, must be at least 1]
 
 
 def between(least: int, largest: int) -> Rule:
-    """The rule that a whole number is at least `least` and at most `largest`."""
+    """The rule that a whole number is from `least` to `largest`."""
     return Rule(f"be from {least} to {largest}", lambda number: least <= number <= largest)
 
 
@@ -42,15 +42,15 @@ def option(default: Any, help: str) -> Any:
     """A field of a dataclass that programs offer as a flag.
 
     Args:
-        default: of the field and of the flag.
-        help: what the flag does, for the help of programs and for the reference.
+        default: for the field and the flag.
+        help: what the flag does, for --help and for the reference.
     """
     return dataclasses.field(default=default, metadata={"help": help})
 
 
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
-# TensorFlow counts tokens and positions in 32 bits, and adds some of these numbers.
+# TensorFlow counts tokens and positions in 32 bits, and adds some of them.
 LARGEST_LENGTH = 2**30
 Length = Annotated[int, between(1, LARGEST_LENGTH)]
 LARGEST_SEED = 2**32 - 1  # of NumPy
@@ -59,17 +59,17 @@ Positive = Annotated[float, Rule("be positive and finite", lambda x: 0 < x < mat
 Amount = Annotated[float, Rule("be at least 0 and finite", lambda x: 0 <= x < math.inf)]
 Share = Annotated[float, Rule("be in [0, 1)", lambda x: 0 <= x < 1)]
 _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
-FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
+FileName = Annotated[str, Rule("be a file name without a folder", _is_file_name)]
 
-_LARGEST_INT = 2**40  # larger sizes fit into no machine
+_LARGEST_INT = 2**40  # larger sizes fit no machine
 _MOST_DIGITS = len(str(_LARGEST_INT))
 _SHOWN_CHARACTERS = 60
 
 
 class _Place(NamedTuple):
-    """The place of a value, which an error names: "FILE: parts.a[2]"."""
+    """The location of a value, for errors: "FILE: parts.a[2]"."""
 
-    file: str | os.PathLike | None  # None for a dataclass that was made in Python
+    file: str | os.PathLike | None  # None for a dataclass constructed in Python
     path: str | None = None  # None for the whole content of the file
 
     def field(self, name: str) -> "_Place":
@@ -86,25 +86,25 @@ class _Place(NamedTuple):
 
 
 def check_fields(config: Any) -> None:
-    """Checks the fields of a dataclass, which calls this in its `__post_init__`.
+    """Checks the fields of a dataclass; called in its `__post_init__`.
 
     Raises:
-        InputError: "FIELD must RULE. Received: VALUE", for the first field that has another type or
-            breaks its rule.
+        InputError: "FIELD must RULE. Received: VALUE", for the first field that has the wrong type
+            or breaks its rule.
     """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
         _read(getattr(config, name), kind, _Place(file=None, path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
-    """Checks the content of a JSON file, and makes dataclasses and tuples of it.
+    """Checks the content of a JSON file, and converts it to dataclasses and tuples.
 
     Args:
         kind: str, int, float, bool, or Any; a list, tuple or dict of a kind; a kind with a Rule or
-            a description, Annotated[KIND, ...]; a union of kinds; a dataclass, for an object that
-            has no other fields; a named tuple, for one that has all of its fields and perhaps
-            others; or a dict {name: kind} of the fields to check in an object that may have others.
-            Fields whose name there ends in "?" may be missing.
+            a description, Annotated[KIND, ...]; a union of kinds; a dataclass, for an object
+            without further fields; a named tuple, for an object with at least its fields; or a dict
+            {name: kind} of the fields to check in an object that may have others. Fields whose name
+            there ends in "?" may be missing.
         content: what json.load returned.
         path: the file, for errors.
 
@@ -112,18 +112,18 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
         The content, with dataclasses, named tuples and tuples where `kind` has them.
 
     Raises:
-        InputError: naming the file and the field, if a field is missing or unknown, has another
+        InputError: naming the file and the field, if a field is missing or unknown, has the wrong
             type or breaks its rule.
     """
     return _read(content, kind, _Place(path))
 
 
 def to_json(value: Any) -> Any:
-    """Returns a value as `from_json` reads it from a file.
+    """Returns a value in the form that `from_json` reads.
 
     Args:
-        value: a dataclass or a named tuple becomes an object, without fields that are None; those
-            in lists, tuples and dicts, too. Any other value stays as it is.
+        value: dataclasses and named tuples become objects without the fields that are None, also
+            inside lists, tuples and dicts. Other values are returned unchanged.
     """
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -152,7 +152,7 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
         return _read_annotated(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
         return _read(value, _choice(value, arguments), place)
-    if origin is Sequence:  # a str is a sequence, too, but not meant
+    if origin is Sequence:  # a str is a sequence, too, but not meant here
         origin = tuple if isinstance(value, tuple) else list
     if origin in (list, tuple):
         return _read_sequence(value, origin, arguments[0], place)
@@ -162,7 +162,7 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
 
 
 def _read_annotated(value: Any, kind: Any, rule: Rule | str, place: _Place) -> Any:
-    """Reads a value with a rule, or with a description, which is for the reader of the code."""
+    """Reads a value with a rule, or with a description for the reader of the code."""
     value = _read(value, kind, place)
     if isinstance(rule, Rule):
         place.require(rule.holds(value), f"must {rule.text}", shown(value))
@@ -170,7 +170,7 @@ def _read_annotated(value: Any, kind: Any, rule: Rule | str, place: _Place) -> A
 
 
 def _choice(value: Any, kinds: Sequence[Any]) -> Any:
-    """The kind of a union that a value has the type of; the first one if there is none."""
+    """Returns the kind in a union that matches a value's type; the first if none does."""
     for kind in kinds:
         plain = typing.get_origin(kind) or kind
         has_type = plain is not Annotated and isinstance(value, plain)
@@ -181,7 +181,7 @@ def _choice(value: Any, kinds: Sequence[Any]) -> Any:
 
 
 def _read_plain(value: Any, kind: type, place: _Place) -> Any:
-    """Reads a text, a number, or an object that is returned as it is.
+    """Reads a text, a number, or an object that is returned unchanged.
 
     Python counts True as an int; here it is not. JSON may write 1.0 as 1.
     """
@@ -195,7 +195,7 @@ def _read_plain(value: Any, kind: type, place: _Place) -> Any:
 
 
 def _read_sequence(value: Any, kind: type, item_kind: Any, place: _Place) -> Any:
-    """Reads a list, or a tuple, which is a list in JSON."""
+    """Reads a list, or a tuple from a JSON list."""
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
     _read_plain(value, kind, place)
@@ -212,7 +212,7 @@ def _read_mapping(value: Any, key_kind: Any, value_kind: Any, place: _Place) -> 
 
 
 def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[str, Any]:
-    """Checks the fields that `kinds` names, among others."""
+    """Checks the fields named in `kinds`; others are allowed."""
     _read_plain(value, dict, place)
     for name, kind in kinds.items():
         known = name.removesuffix("?")
@@ -225,7 +225,7 @@ def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[
 
 
 def _read_named_tuple(value: Any, kind: type, place: _Place) -> Any:
-    """Makes a named tuple of an object that has all its fields."""
+    """Converts an object that has all its fields to a named tuple."""
     if isinstance(value, kind):
         return value
     kinds = typing.get_type_hints(kind, include_extras=True)
@@ -234,13 +234,13 @@ def _read_named_tuple(value: Any, kind: type, place: _Place) -> Any:
 
 
 def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
-    """Makes a dataclass of an object that has its fields and no others."""
+    """Converts an object that has its fields and no others to a dataclass."""
     if isinstance(value, kind):
         return value
     _read_plain(value, dict, place)
     kinds = typing.get_type_hints(kind, include_extras=True)
     for name, item in value.items():
-        rule = "must be a field that this version knows"
+        rule = "must be a field known to this version"
         place.field(name).require(name in kinds, rule, shown(item))
     for field in dataclasses.fields(kind):
         missing = dataclasses.MISSING
@@ -250,17 +250,17 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
     read = {name: _read(item, kinds[name], place.field(name)) for name, item in value.items()}
     try:
         return kind(**read)
-    except InputError as error:  # the rule of several fields together: the argument is one of them
+    except InputError as error:  # a rule for several fields together: the argument is one of them
         path = place.field(error.argument).path
         raise error.replaced(argument=path, place=place.file) from None
 
 
 def whole_number(text: str) -> int | None:
-    """Parses decimal digits; None for any other text, and for more digits than sizes have."""
+    """Parses decimal digits; None for any other text, or for too many digits."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def shown(value: Any) -> str:
-    """Returns a value as errors show it: in one line, which is cut if it is long."""
+    """Returns a value for an error message: one line, truncated if long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -1,8 +1,8 @@
-"""The codes with which the sources of a model of several target languages begin.
+"""Codes at the beginning of sources, for models with several target languages.
 
-">>de<< A man rides a bike." is to be translated into German. A code is one id of the vocabulary
-(Johnson et al. 2017, arXiv 1611.04558), and such a model reads it as the first one of a sentence.
-Models of Marian have the same codes.
+">>de<< A man rides a bike." is to be translated into German. A code is one id in the vocabulary
+(Johnson et al. 2017, arXiv 1611.04558), and the model reads it as the first id of a sentence.
+Marian models use the same codes.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Annotated, Any, NamedTuple
 from keras_transformer.fields import Rule, from_json
 
 _is_language = re.compile(r"[A-Za-z0-9]+([-_][A-Za-z0-9]+)*").fullmatch
-# A piece of a vocabulary that is a code. RE2, which TensorFlow uses, reads it, too.
+# A vocabulary piece that is a code. Also valid in RE2, which TensorFlow uses.
 CODE_PATTERN = r">>[^<>\s]+<<"
 
 
 class Direction(NamedTuple):
-    """The languages of sources and targets."""
+    """A source language and a target language."""
 
     source: str
     target: str
@@ -27,46 +27,46 @@ class Direction(NamedTuple):
 
 
 def is_language(name: str) -> bool:
-    """Whether a language may have this name: letters and digits, with - and _ between them."""
+    """Whether this is a valid language name: letters and digits, with - and _ between them."""
     return _is_language(name) is not None
 
 
 def code_of(language: str) -> str:
-    """The code of a target language: ">>de<<" of "de"."""
+    """Returns the code for a target language: ">>de<<" for "de"."""
     return f">>{language}<<"
 
 
 def is_code(piece: str) -> bool:
-    """Whether a piece of a vocabulary is the code of a language."""
+    """Whether a vocabulary piece is a language code."""
     return re.fullmatch(CODE_PATTERN, piece) is not None
 
 
 def pattern_of(languages: Iterable[str]) -> str:
-    """A regular expression, also for RE2, that matches the codes of these languages."""
+    """Returns a regular expression, also valid in RE2, that matches these languages' codes."""
     return f">>(?:{'|'.join(map(re.escape, languages))})<<"
 
 
 def options_of(directions: Iterable[Direction]) -> dict[str, Any]:
-    """The task options of a model of several directions, from which the next two read."""
+    """Returns the task options of a model with several directions, for the next two functions."""
     directions = list(dict.fromkeys(directions))
     targets = list(dict.fromkeys(direction.target for direction in directions))
     return {"target_languages": targets, "directions": [list(each) for each in directions]}
 
 
 def target_languages_of(task_options: Mapping[str, Any]) -> list[str]:
-    """The languages that a model translates into as codes say; none if its sources have no codes.
+    """Returns the target languages that codes select; none if sources have no codes.
 
     Raises:
-        InputError: if the options are not those of such a model.
+        InputError: if the options are invalid for such a model.
     """
     return _checked(task_options).get("target_languages") or []
 
 
 def directions_of(task_options: Mapping[str, Any]) -> list[Direction]:
-    """The directions that a model of several ones was trained for, as far as they are known.
+    """Returns the directions that a model was trained for, if it has several and they are known.
 
     Raises:
-        InputError: if the options are not those of such a model.
+        InputError: if the options are invalid for such a model.
     """
     return [Direction(*pair) for pair in _checked(task_options).get("directions") or []]
 

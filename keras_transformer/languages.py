@@ -1,4 +1,4 @@
-"""The languages of a model, as far as its card names them."""
+"""The languages of a model, as far as its card states them."""
 
 import functools
 import re
@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 
 from keras_transformer.language_codes import Direction, directions_of, target_languages_of
 
-AUTO = "auto"  # in place of the source's code: whatever language the text is in
+AUTO = "auto"  # instead of the source's code: any language
 
 
 class ModelLanguages(NamedTuple):
     """The languages of a model, as codes."""
 
-    directions: tuple[Direction, ...]  # none where the sources of an imported model are not known
+    directions: tuple[Direction, ...]  # none if an imported model's source languages are unknown
     targets: tuple[str, ...]
-    has_codes: bool = False  # whether texts must say which of the targets they are for
+    has_codes: bool = False  # whether texts must select a target
 
     @property
     def sources(self) -> list[str]:
-        """The languages of sources, each once."""
+        """The source languages, each once."""
         return list(dict.fromkeys(direction.source for direction in self.directions))
 
     def targets_of(self, source: str) -> list[str]:
-        """The languages that a source is translated into."""
+        """Returns the target languages for a source language."""
         return [each.target for each in self.directions if each.source == source]
 
 
@@ -30,11 +30,11 @@ def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
     """Finds the languages of a model.
 
     Args:
-        card: of the model, as JSON has it.
+        card: the model card as JSON.
 
     Returns:
-        None for a parsing model, and where the card names endings of files that are no languages,
-        or nothing: a model whose data is not known to it has no languages.
+        None for a parsing model, and if the card has no languages, or file suffixes that are not
+        languages.
     """
     if card.get("task") != "translation":
         return None
@@ -51,17 +51,17 @@ def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
 
 
 def name_of(code: str) -> str:
-    """The English name of a language, or its code where the name is not known."""
+    """Returns the English name of a language, or its code if the name is unknown."""
     return _names().get(code) or _names().get(primary(code), code)
 
 
 def primary(code: str) -> str:
-    """The language of a code with a region or a script: "pt" of "pt-BR" and "pt_BR"."""
+    """Returns a code without its region or script: "pt" for "pt-BR" and "pt_BR"."""
     return re.split("[-_]", code.lower())[0]
 
 
 def is_same(code: str, asked: str) -> bool:
-    """Whether the language asked for is that of `code`; "en-US" is, of "en"."""
+    """Whether the requested language matches `code`; "en-US" matches "en"."""
     return code.lower() in (asked.lower().replace("_", "-"), asked.lower(), primary(asked))
 
 
@@ -73,6 +73,6 @@ def is_language_code(code: str) -> bool:
 @functools.cache
 def _names() -> dict[str, str]:
     """English names by code."""
-    from babel import Locale  # not needed for codes of two letters
+    from babel import Locale  # not needed for two-letter codes
 
     return Locale("en").languages

@@ -1,4 +1,4 @@
-"""All layers, losses, metrics and schedules of this library, and the functions beside them.
+"""All layers, losses, metrics and schedules of this library, and related functions.
 
 Importing this module registers the classes with Keras, so that `keras.models.load_model` finds
 them:

@@ -1,7 +1,7 @@
-"""`keras_transformer.load`: one translator for whatever holds a trained model.
+"""`keras_transformer.load`: a translator for a trained model in any format.
 
-Here alone it is decided which engine computes a model. TensorFlow and Keras are imported only where
-TensorFlow's does.
+Only this module decides which engine runs a model. TensorFlow and Keras are imported only for
+TensorFlow's engine.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from keras_transformer.model.transformer import Transformer
 
 AnyPath = str | os.PathLike
-# Options of a search that a SavedModel, which contains its search, leaves to those who load it.
+# Search options that can still be set when loading a SavedModel, which contains its search.
 FREE_IN_SAVED_MODEL = ("n_best", "mbr")
 
 
@@ -46,34 +46,35 @@ def load(
     adapter_scale: float | None = None,
     **options: Any,
 ) -> TextTranslator | Parser:
-    """Loads a trained model, to translate and score texts, and to see its attention.
+    """Loads a trained model to translate and score texts, and to inspect its attention.
 
     Args:
-        path: a model directory that training made, a checkpoint in one, an export, or a .keras file
-            with its vocabulary beside it. A config.json of a model directory beside a .keras file
-            says what it was trained for. Several are an ensemble, for which exports are their
-            models, without their settings. An export for CTranslate2 is computed by CTranslate2,
-            and needs neither TensorFlow nor Keras.
-        checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
-            (the mean of the last K), or a checkpoint's path; or several, separated by commas, of
-            which it is the mean. If not given, the one that was chosen for the directory, as by
-            average_checkpoints, or else the latest.
-        adapter: a directory in which training has made an adapter for this model (LoRA), or a
-            checkpoint in one; it is added to the weights. Without a `path` of its base, such a
-            directory is a model directory as others, which finds its base by itself.
-        adapter_scale: what the changes of an adapter are multiplied by; 1 if not given. Between 0
-            and 1, the model keeps more of what its base can do.
+        path: a model directory from training, a checkpoint in one, an export, or a .keras file next
+            to its vocabulary. A model directory's config.json next to a .keras file tells what the
+            model was trained for. Several paths form an ensemble; it uses the models of exports,
+            not their settings. An export for CTranslate2 runs in CTranslate2, and needs neither
+            TensorFlow nor Keras.
+        checkpoint: for each model directory: "latest", "best" (in validation), "average:K" (the
+            mean of the last K), or a checkpoint's path; several, separated by commas, are averaged.
+            If not given, the one chosen for the directory, such as by average_checkpoints, or else
+            the latest.
+        adapter: the directory of an adapter trained for this model (LoRA), or a checkpoint in one;
+            it is added to the weights. Such a directory can also be passed as `path`; it then finds
+            its base by itself.
+        adapter_scale: a factor on the adapter's updates; 1 if not given. Between 0 and 1, the model
+            stays closer to its base.
         options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, early_stopping, n_best, sampling, min_length,
-            no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, are
-            those that were chosen for the model, or else those of its task. A SavedModel has fixed
-            them when it was made, except for n_best and mbr.
+            no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, take
+            the values chosen for the model, or else its task's defaults. In a SavedModel they are
+            fixed at export, except for n_best and mbr.
 
     Returns:
-        A Translator of sentences and documents; for a parsing model, a Parser, which returns trees.
+        A Translator for sentences and documents; for a parsing model, a Parser, which returns
+        trees.
 
     Raises:
-        InputError: where there is no such model, or it cannot be used so.
+        InputError: if there is no such model, or it does not support the options.
     """
     check_options(options)
     check_path(path)
@@ -90,7 +91,7 @@ def load(
     else:
         card, vocabularies, engine = _restored(path, checkpoint, adapter, adapter_scale, options)
     is_parser = card.origin.task == "parsing"
-    rule = "must be asked of a translation model"
+    rule = "must be used with a translation model"
     require(not (is_parser and card.decoding.mbr), "mbr", rule, "a parsing model")
 
     def make_model() -> "Transformer":
@@ -104,14 +105,14 @@ def load(
 
 
 def is_export(path: AnyPath | Sequence[AnyPath]) -> bool:
-    """Whether a path is that of an export, which may be damaged."""
+    """Whether a path is an export, possibly a damaged one."""
     if not isinstance(path, str | os.PathLike):
         return False
     return any((to_path(path) / name).exists() for name in ("saved_model.pb", CARD.parent))
 
 
 def _engine_of_export(path: AnyPath, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
-    """Opens an export with the engine that it was made for."""
+    """Opens an export with its engine."""
     if card.format == "ctranslate2":
         from keras_transformer.search.ctranslate2_engine import CTranslate2Engine
 
@@ -135,14 +136,14 @@ def _engine_of_export(path: AnyPath, card: ModelCard, vocabularies: VocabularyPa
 
 
 def _engine_in_float32(path: AnyPath, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
-    """Makes graphs of the weights of a SavedModel, in place of its own, for the same search."""
+    """Builds float32 graphs from a SavedModel's weights, replacing its own, for the same search."""
     from absl import logging
 
     from keras_transformer.restoring import read_exported_weights
     from keras_transformer.search.compiled_model import compile_model
     from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
 
-    logging.info("int8 weights are computed in float32, as this processor lacks VNNI")
+    logging.info("computing int8 weights in float32, as this processor lacks VNNI")
     model = compile_model(read_exported_weights(to_path(path), card))
     settings = search_settings(card.decoding, vocabularies.target)
     return TensorFlowEngine(SearchGraphs(model, settings))
@@ -155,7 +156,7 @@ def _restored(
     adapter_scale: float | None,
     options: dict[str, Any],
 ) -> tuple[ModelCard, VocabularyPair, Engine]:
-    """Reads a model in the layout of training, and gives it to TensorFlow's engine."""
+    """Reads a model in the training layout, and passes it to TensorFlow's engine."""
     from keras_transformer.restoring import decoding_config, restore
     from keras_transformer.search.compiled_model import compile_model
     from keras_transformer.search.ensemble import ensemble_of
@@ -164,7 +165,7 @@ def _restored(
     trained = restore(path, checkpoint, adapter, adapter_scale)
     decoding = decoding_config(trained, **options)
     if trained.origin.task == "parsing" and decoding.n_best != 1:
-        # As an export has it: the answers that repair chooses among are certain, or the first.
+        # As in an export: repair chooses among answers that are all exact, or takes the first.
         decoding = dataclasses.replace(decoding, n_best=None)
     model = ensemble_of([compile_model(model) for model in trained.models])
     graphs = SearchGraphs(model, search_settings(decoding, trained.vocabularies.target))
@@ -172,10 +173,10 @@ def _restored(
 
 
 def check_path(path: Any) -> None:
-    """Raises an InputError for what is no path and no list of paths, such as a Keras model."""
+    """Raises an InputError for anything but a path or a list of paths, such as a Keras model."""
     rule = (
-        "must be a keras model in a file: save it with model.save beside the files of its "
-        "vocabulary, as FOLDER/model.keras, and load that"
+        "must be a keras model in a file: save it next to its vocabulary files with model.save, as "
+        "FOLDER/model.keras, and load that"
     )
     keras = sys.modules.get("keras")  # without it, there is no such model
     require(keras is None or not isinstance(path, keras.Model), "path", rule, shown(path))
@@ -188,7 +189,7 @@ def check_path(path: Any) -> None:
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Raises an InputError for the name of an option that is no field of DecodingConfig."""
+    """Raises an InputError for an option that is not a field of DecodingConfig."""
     names = [field.name for field in dataclasses.fields(DecodingConfig)]
     for name in options:
         rule = f"must be {', '.join(names[:-1])} and {names[-1]}"

@@ -1,6 +1,6 @@
-"""The facts of a trained model: a ModelCard, which an export keeps as checked JSON.
+"""The facts about a trained model: a ModelCard, stored in exports as checked JSON.
 
-Imports no TensorFlow, so that programs can refuse a wrong directory before they wait for it.
+Does not import TensorFlow, so that programs can reject a wrong directory quickly.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4
-# The formats of exports that `keras_transformer.load` takes, and the file with the weights.
+# Export formats that `keras_transformer.load` takes, and their weights files.
 FORMATS = {"saved_model": "saved_model.pb", "ctranslate2": "model.bin"}
-# What the data says about a model: fields of ModelDescription.
+# Fields of ModelDescription that describe the data.
 DATA_FIELDS = (
     "vocabulary",
     "vocabulary_fingerprint",
@@ -41,54 +41,54 @@ class ModelOrigin:
     """The task, training and data of a model, as far as they are known."""
 
     task: Task = "translation"
-    # Of parsing, or of several target languages (language_codes.py).
+    # For parsing, or for several target languages (language_codes.py).
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     preset: str | None = None
     training: dict[str, Any] | None = None  # the fields of TrainingConfig
     data: dict[str, Any] | None = None  # the DATA_FIELDS of ModelDescription
-    evaluation: dict[str, Any] | None = None  # what evaluation found on the test split
+    evaluation: dict[str, Any] | None = None  # results on the test split
 
     @property
     def max_length(self) -> int | None:
-        """The longest sentence of training, in ids with EOS."""
+        """The longest training sentence, in ids with EOS."""
         return None if self.data is None else self.data.get("max_length")
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """The facts of a trained model.
+    """The facts about a trained model.
 
-    In JSON (`to_json`), the fields of `origin`, `checkpoint` and `decoding` are beside the others.
+    In JSON (`to_json`), the fields of `origin`, `checkpoint` and `decoding` are at the top level.
     """
 
     config: TransformerConfig
     decoding: DecodingConfig  # how it translates
-    vocabulary_fingerprint: str  # of the target's vocabulary, SHA-256
+    vocabulary_fingerprint: str  # SHA-256 of the target vocabulary
     parameters: Size
     origin: ModelOrigin = ModelOrigin()
-    checkpoint: CheckpointInfo | None = None  # which weights it has; None if that is not known
-    ensemble: tuple[CheckpointInfo, ...] = ()  # those of each model, where there are several
+    checkpoint: CheckpointInfo | None = None  # which weights it has; None if unknown
+    ensemble: tuple[CheckpointInfo, ...] = ()  # each model's checkpoint, if there are several
     source_vocabulary_fingerprint: str | None = None  # if the source has its own vocabulary
     weights: Storage = "float32"  # how the weights are stored
-    date: str | None = None  # of the export, YYYY-MM-DD
-    tensorflow: str | None = None  # the version that made the export
-    ctranslate2: str | None = None  # the version that made the export
-    onnx: str | None = None  # the version that made the export
-    max_positions: Size | None = None  # rows of CTranslate2's table of positions
+    date: str | None = None  # date of the export, YYYY-MM-DD
+    tensorflow: str | None = None  # the version that wrote the export
+    ctranslate2: str | None = None  # the version that wrote the export
+    onnx: str | None = None  # the version that wrote the export
+    max_positions: Size | None = None  # rows in CTranslate2's position table
 
     @property
     def format(self) -> str:
-        """The format of the export, by the name that programs give it."""
+        """The export's format, as named by programs."""
         versions = {"ctranslate2": self.ctranslate2, "onnx": self.onnx}
         return next((name for name in versions if versions[name]), "saved_model")
 
     @property
     def contains_search(self) -> bool:
-        """Whether the export contains its search, so that the options of it are fixed."""
+        """Whether the export contains its search, so that the search options are fixed."""
         return self.format == "saved_model"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as one JSON object, which from_json reads."""
+        """Returns the card as one JSON object."""
         values = dataclasses.asdict(self)
         origin, decoding = values.pop("origin"), values.pop("decoding")
         checkpoint = values.pop("checkpoint") or {}
@@ -102,11 +102,11 @@ class ModelCard:
 
 
 def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCard:
-    """Makes a ModelCard of what ModelCard.to_json gave; `place` is the file, for errors.
+    """Makes a ModelCard from the output of ModelCard.to_json; `place` is the file, for errors.
 
     Raises:
-        InputError: if a field is missing, or has a value that it cannot have, or the configuration
-            is not the one that the card was written with.
+        InputError: if a field is missing or invalid, or the configuration is not the one that the
+            card was written with.
     """
     nested = {"origin": ModelOrigin, "checkpoint": CheckpointInfo, "decoding": DecodingConfig}
     names = [field.name for field in dataclasses.fields(ModelCard)]
@@ -116,11 +116,11 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
         inner = {key: content[key] for key in inner_names if key in content}
         if name == "checkpoint" and not inner:
             continue
-        from_json(kind, inner, place)  # so that an error names a field as it is called in the file
+        from_json(kind, inner, place)  # so that errors use the field names of the file
         values[name] = inner
     card = from_json(ModelCard, values, place)
     fingerprint = from_json({"config_fingerprint": str}, content, place)["config_fingerprint"]
-    rule = "must be that of the exported weights, whose config_fingerprint it has"
+    rule = "must match config_fingerprint, that of the exported weights"
     require(card.config.fingerprint == fingerprint, "config", rule, "another config", place)
     return card
 
@@ -134,35 +134,35 @@ def read_card(
 
     Args:
         export_dir: the folder of the export.
-        argument: what the caller calls it, for errors.
-        formats: those of FORMATS that the caller can use.
+        argument: the caller's name for it, for errors.
+        formats: the FORMATS that the caller can use.
 
     Returns:
-        What the export says of its model. All of its files are there, with their sizes.
+        The card. All of the export's files exist and have the right sizes.
 
     Raises:
-        InputError: if it is no export, or of another version or format, or not whole.
+        InputError: if it is not an export, has another version or format, or is incomplete.
     """
     require_name(export_dir, argument)
     folder = to_path(export_dir)
     put_back(folder)
-    rule = "must be a directory that an export has made"
+    rule = "must be a directory written by an export"
     is_model_dir = (folder / "checkpoints").is_dir()
     what = "a model directory" if is_model_dir else f"which has no {CARD}"
     require((folder / CARD).exists(), argument, rule, f"{str(folder)!r}, {what}")
     content = read_json(folder / CARD)
     version = content.get("format_version")
-    rule = f"must be of format_version {FORMAT_VERSION}; export the model again"
+    rule = f"must have format_version {FORMAT_VERSION}; export the model again"
     require(version == FORMAT_VERSION, argument, rule, f"{str(folder)!r}, of {version}")
     expected_sizes = from_json({"files": dict[str, Count]}, content, folder / CARD)["files"]
     card = card_from_json(content, folder / CARD)
-    rule = f"must be of format {' or '.join(formats)}"
+    rule = f"must have format {' or '.join(formats)}"
     is_known = card.format in formats and FORMATS[card.format] in expected_sizes
     require(is_known, argument, rule, f"{str(folder)!r}, of format {card.format}")
     sizes = file_sizes(folder)
     for name, size in expected_sizes.items():
         found = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
-        rule = "must be whole"
+        rule = "must be complete"
         require(sizes.get(name) == size, argument, rule, f"{str(folder)!r}, where {name} {found}")
     return card
 
@@ -171,7 +171,7 @@ def exported_vocabularies(export_dir: str | os.PathLike, card: ModelCard) -> Voc
     """Reads the vocabularies of an export.
 
     Raises:
-        InputError: if they are missing, damaged, or others than its card says.
+        InputError: if they are missing, damaged, or do not match its card.
     """
     file = to_path(export_dir) / CARD
     is_beside_card = card.format == "saved_model"
@@ -180,13 +180,13 @@ def exported_vocabularies(export_dir: str | os.PathLike, card: ModelCard) -> Voc
         "vocabulary_fingerprint": card.vocabulary_fingerprint,
         "source_vocabulary_fingerprint": card.source_vocabulary_fingerprint,
     }
-    rule = "must be of the vocabulary beside it"
+    rule = "must match the vocabulary next to it"
     require(vocabularies.fingerprints == fingerprints, None, rule, "another", file)
     return vocabularies
 
 
 def file_sizes(folder: Path) -> dict[str, int]:
-    """The sizes in bytes of the files of an export, by their paths in it."""
+    """Returns the sizes in bytes of an export's files, by their paths in it."""
     files = [*folder.glob("*"), *folder.glob("*/*")]
     return {
         path.relative_to(folder).as_posix(): path.stat().st_size
@@ -196,15 +196,14 @@ def file_sizes(folder: Path) -> dict[str, int]:
 
 
 def require_unset(options: dict[str, Any], names: Sequence[str] = ()) -> None:
-    """Refuses options that an export has fixed.
+    """Rejects options that an export has fixed.
 
     Args:
-        options: those that the caller gave, by name; None for one that was not given.
-        names: of those that may be given all the same.
+        options: the caller's options by name; None for one that was not given.
+        names: the options that may still be given.
 
-    Raises:
-        InputError: for the first one that was given.
+    Raises: InputError: for the first fixed option that was given.
     """
     for name, value in options.items():
-        rule = "must be given when the model is exported; in an export it is fixed"
+        rule = "must be given when exporting; it is fixed in an export"
         require(value is None or name in names, name, rule, value)

@@ -1,4 +1,4 @@
-"""Files that programs write for their users: checked early, and written whole or not at all."""
+"""Output files of programs: checked early and written atomically."""
 
 import contextlib
 import gzip
@@ -12,69 +12,69 @@ from keras_transformer.files.paths import RemotePath, is_device, resolved, to_pa
 from keras_transformer.files.reading import zstandard
 from keras_transformer.files.replacing import replacing
 
-STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
+STANDARD_STREAM = "-"  # instead of a path: stdin or stdout
 NO_PART_OF_A_LINE = str.maketrans("\r\n\0", "   ")
 
 
 def check_output(
     path: str, argument: str = "output", inputs: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """Checks early that a file can be written, and that it takes the place of no input.
+    """Checks early that a file can be written, and that it does not replace an input.
 
     Args:
         path: the file.
-        argument: what the caller calls it, for errors.
-        inputs: the files and folders that are read, by the names of their arguments. Of a folder,
-            no file may be replaced.
+        argument: the caller's name for it, for errors.
+        inputs: the files and folders that are read, by the names of their arguments. No file in
+            these folders may be replaced.
 
     Raises:
-        InputError: which names the argument, or the path where symbolic links lead to each other,
-            or a package that is missing to compress the file.
+        InputError: naming the argument, the path if symbolic links form a loop, or a missing
+            package for compression.
     """
     file = resolved(path)
     for name, read in (inputs or {}).items():
         paths = [resolved(each) for each in read]
         is_within = file.exists() and any(path in file.parents for path in paths)
-        rule = f"must be another file than {name}"
+        rule = f"must not be the same file as {name}"
         is_read = file in paths or is_within
         require(not is_read or is_device(path), argument, rule, repr(path))
     place = to_path(path) if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
-    require(writable, argument, "must be a file in a directory that can be written", repr(path))
+    require(writable, argument, "must be a file in a writable directory", repr(path))
     if path.endswith(".zst"):
         zstandard(path)
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:
-    """Writes a file of one text a line, whole or not at all."""
+    """Atomically writes a file with one text per line."""
     with opened_output(path) as file:
         file.write("".join(map(one_line, texts)).encode("utf-8"))
 
 
 def one_line(text: str) -> str:
-    """Ends a text with a line break; those that it holds become spaces, and so does NUL.
+    """Ends a text with a line break; replaces line breaks and NUL inside it by spaces.
 
-    A model that writes single bytes can write them, and no file of sentences may hold them.
+    A model with byte pieces may produce them, and a file of sentences must not contain them.
     """
     return text.translate(NO_PART_OF_A_LINE) + "\n"
 
 
 class Output:
-    """A file that is being written; an error of it has the name of the file."""
+    """A file that is being written; its errors carry the file name."""
 
     def __init__(self, file: BinaryIO, path: str):
         self._file = file
         self._path = path
 
     def write(self, content: bytes) -> None:
-        """Writes bytes; raises an OSError where they cannot be written."""
+        """Writes bytes; raises an OSError on failure."""
         try:
             self._file.write(content)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._path) from None
 
     def flush(self) -> None:
-        """Hands on what is written so far; raises an OSError where that fails."""
+        """Flushes what was written; raises an OSError on failure."""
         try:
             self._file.flush()
         except OSError as error:
@@ -83,12 +83,12 @@ class Output:
 
 @contextlib.contextmanager
 def opened_output(path: str) -> Iterator[Output | BinaryIO]:
-    """Opens stdout, or a file that takes its place when it is complete.
+    """Opens stdout, or a file that appears only when it is complete.
 
     A file whose name ends in .gz or .zst is compressed.
 
     Raises:
-        OSError: if the file cannot be written; it has the name of the file.
+        OSError: if the file cannot be written; it carries the file name.
     """
     if path == STANDARD_STREAM:
         yield sys.stdout.buffer
@@ -99,9 +99,9 @@ def opened_output(path: str) -> Iterator[Output | BinaryIO]:
 
 @contextlib.contextmanager
 def _compressing(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """A compressor of the file, if its name asks for one; otherwise the file."""
+    """Yields a compressor if the file's name asks for one; otherwise the file."""
     if path.endswith(".gz"):
-        # Without a name and a date, equal contents are equal files.
+        # Without a name and a date, equal contents give equal files.
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
             yield compressed
     elif path.endswith(".zst"):

@@ -1,9 +1,9 @@
-"""Every model of the paper by name, and some newer ones: a literal table.
+"""Every model in the paper by name, and some newer ones: a literal table.
 
-`base` and `big` are Table 3's; A1 to E change what their row of the table names. `parsing_*` are
-section 6.3's, and `tiny` is for small data and two CPU cores. Not of the paper are `student`, for
-fast translation, `modern`, and `own_text`, for small data sets. A preset sets the model and what
-changes with it in training; `vocab_size` comes from the data.
+`base` and `big` are those of Table 3; A1 to E are its other rows. `parsing_*` are those of section
+6.3, and `tiny` is for small data and two CPU cores. Not in the paper: `student`, for fast
+translation; `modern`; and `own_text`, for small data sets. A preset sets the model and the training
+settings that go with it; `vocab_size` comes from the data.
 """
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -15,9 +15,10 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "base": {},
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
-    # Not of the paper, for fast translation: six layers encode a sentence once, and only two layers
-    # decode each token. It has the sizes of student.tiny11 in github.com/browsermt/students, whose
-    # decoder has SSRUs in place of self-attention (Kim et al. 2019, aclanthology.org/D19-5632).
+    # Not in the paper, for fast translation: six layers encode a sentence once, and only two layers
+    # # decode each token. It has the sizes of student.tiny11 in github.com/browsermt/students,
+    # whose # decoder uses SSRUs instead of self-attention (Kim et al. 2019,
+    # aclanthology.org/D19-5632).
     "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
     # Table 3 (A): heads, at the same amount of computation.
     "A1": {"num_heads": 1, "d_k": 512, "d_v": 512},
@@ -58,17 +59,17 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "dropout": 0.1,
         "attention_dropout": 0.1,
     },
-    # Not of the paper: base with layers that came after it (docs/measurements/modern.md). Gated
-    # networks have as many parameters with two thirds of d_ff, here rounded to a multiple of 16.
+    # Not in the paper: base with newer layers (docs/measurements/modern.md). Gated networks have as
+    # # many parameters with two thirds of d_ff, here rounded to a multiple of 16.
     "modern": {
         "d_ff": 1360,
         "norm": "pre",
         "positions": "rotary",
         "activation": "swiglu",
     },
-    # Not of the paper: tiny with rotary positions and the best recipe that was measured on 29,000
-    # pairs; suggested for 10,000 to 300,000 (docs/guides/own-text.md). Its last checkpoint is as
-    # good as a mean of checkpoints.
+    # Not in the paper: tiny with rotary positions and the best recipe measured on 29,000 pairs; #
+    # suggested for 10,000 to 300,000 (docs/guides/own-text.md). Its last checkpoint is as good as #
+    # an average.
     "own_text": {
         "num_layers": 4,
         "d_model": 128,

@@ -1,11 +1,11 @@
-"""TensorFlow, imported without the lines that it writes each time, and with oneDNN.
+"""Imports TensorFlow without its startup messages, and with oneDNN.
 
-TF_CPP_MIN_LOG_LEVEL hides what TensorFlow says of the processor and of missing GPUs, but not what
-two of its libraries log while they are loaded: whatever the level, Abseil writes that to stderr.
-Neither does it hide what the SentencePiece in tensorflow_text says of a vocabulary.
+TF_CPP_MIN_LOG_LEVEL hides TensorFlow's messages about the processor and missing GPUs, but not those
+that two of its libraries log while loading: Abseil writes them to stderr at any level. It also does
+not hide messages about vocabularies from SentencePiece in tensorflow_text.
 
-TensorFlow uses oneDNN on x86 only where a processor has AVX-512 VNNI, bfloat16 or AMX, unless a
-variable says otherwise. It is faster on the others, too.
+On x86, TensorFlow enables oneDNN only on processors with AVX-512 VNNI, bfloat16 or AMX, unless an
+environment variable overrides this. It is faster on other processors, too.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all lines; 1: warnings; 2: errors; 3: what ends the process
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all messages; 1: warnings; 2: errors; 3: fatal errors
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # 1: on; 0: off
-# Lines of information of Abseil's log, how it introduces itself, and lines of SentencePiece's.
+# Abseil's INFO messages, its startup notice, and SentencePiece's messages.
 _INFORMATION = re.compile(
     rb"I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\] |WARNING: All log messages before "
     rb"|\w+\.cc\(\d+\) LOG\(INFO\) "
@@ -30,9 +30,9 @@ _INFORMATION = re.compile(
 
 
 class QuietTensorFlow(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow like other finders, and leaves out the lines of its first import.
+    """Finds TensorFlow like other finders, and suppresses the messages of its first import.
 
-    Variables that the user has set are kept, and with a level of 0, all lines are shown.
+    Environment variables that the user has set are kept; level 0 shows all messages.
     """
 
     def find_spec(
@@ -57,22 +57,22 @@ class QuietTensorFlow(importlib.abc.MetaPathFinder):
 
 
 def _has_gpu() -> bool:
-    """Whether there may be a GPU. Without one, that CUDA cannot start is no error."""
+    """Whether there may be a GPU. Without one, CUDA's failure to start is not an error."""
     return any(Path("/dev").glob("nvidia*")) or Path("/dev/dxg").exists()  # the latter under WSL2
 
 
 @contextlib.contextmanager
 def without_information() -> Iterator[None]:
-    """Holds back what is written to stderr, and then writes it without lines of information.
+    """Holds back output to stderr, and then writes it without INFO messages.
 
-    With a level of 0, nothing is held back.
+    At level 0, nothing is held back.
     """
     if os.environ.get(LEVEL) == "0":
         yield
         return
     try:
         stderr = os.dup(2)
-    except OSError:  # it is closed
+    except OSError:  # stderr is closed
         yield
         return
     with tempfile.TemporaryFile() as held:

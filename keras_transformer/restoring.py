@@ -1,7 +1,7 @@
-"""A trained model in the layout of training: Keras models with float32 weights, read from any file.
+"""Restores trained models from any format in the training layout: float32 Keras models.
 
-`restore` reads a model directory, a checkpoint, an export or a .keras file, with what is known of
-the model.
+`restore` reads a model directory, a checkpoint, an export or a .keras file, with the known facts
+about the model.
 """
 
 import dataclasses
@@ -58,35 +58,35 @@ AnyPath = str | os.PathLike
 
 
 class TrainedModel(NamedTuple):
-    """A model in the layout of training, with all that is needed to use it."""
+    """A model in the training layout, with all that is needed to use it."""
 
-    models: tuple[Transformer, ...]  # one, or those of an ensemble
+    models: tuple[Transformer, ...]  # one, or the members of an ensemble
     vocabularies: VocabularyPair
     origin: ModelOrigin
     checkpoint: CheckpointInfo
-    ensemble: tuple[CheckpointInfo, ...] = ()  # of each model, where there are several
-    chosen: Mapping[str, Any] = MappingProxyType({})  # options of the search chosen for it
+    ensemble: tuple[CheckpointInfo, ...] = ()  # for each model, if there are several
+    chosen: Mapping[str, Any] = MappingProxyType({})  # search options chosen for it
 
     @property
     def model(self) -> Transformer:
-        """The model, where there is one."""
+        """The model, if there is only one."""
         (model,) = self.models
         return model
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Which weights it has, as JSON: {"checkpoint", "step", ...}, and those of an ensemble."""
+        """Which weights the model or the ensemble has, as JSON: {"checkpoint", "step", ...}."""
         facts = self.checkpoint.to_json()
         if self.ensemble:
             facts["ensemble"] = [info.to_json() for info in self.ensemble]
         return facts
 
     def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
-        """The card of the model, if it translates with `options`; `facts` are other fields."""
+        """Returns the model card for decoding with `options`; `facts` are other fields."""
         configs = [model.config for model in self.models]
         limit = options.limits(*configs).source
         return ModelCard(
-            # Of an ensemble, that of the model with the fewest positions, which limit all of them.
+            # For an ensemble, that of the model with the fewest positions, which limit all of them.
             config=min(configs, key=lambda config: config.longest_text or math.inf),
             decoding=dataclasses.replace(options, max_source_length=limit),
             parameters=sum(model.count_params() for model in self.models),
@@ -106,21 +106,21 @@ def load_model(
 ) -> Transformer:
     """Reads a trained model as a keras.Model that is compiled for `fit`.
 
-    The loss, the schedule and Adam are those of its training, or the paper's where that is not
-    known. The schedule begins anew. How long `fit` will train is not known, so a rate that would
-    fall to zero at the end of the run falls as in equation 3 instead. Compile the model again for
-    another one.
+    The loss, the schedule and Adam are those of its training, or the paper's if that is unknown.
+    The schedule restarts. As the length of `fit` is unknown, a learning rate that would decay to
+    zero at the end of the run decays as in equation 3 instead. Compile the model again to change
+    it.
 
     Args:
-        path: what `load` takes.
-        checkpoint: which weights of a model directory; see `load`.
-        adapter, adapter_scale: what is added to the weights; see `load`.
+        path: as for `load`.
+        checkpoint: the weights in a model directory; see `load`.
+        adapter, adapter_scale: an adapter to add to the weights; see `load`.
 
     Raises:
-        InputError: as of `restore`, and where there are several models.
+        InputError: as for `restore`, and for an ensemble.
     """
     trained = restore(path, checkpoint, adapter, adapter_scale)
-    rule = "must be asked of a single model, not of an ensemble"
+    rule = "must be used with a single model, not with an ensemble"
     require(len(trained.models) == 1, "model", rule, f"{len(trained.models)} models")
     training = TrainingConfig(**(trained.origin.training or {}))
     adam = make_adam(trained.model.config.d_model, training)
@@ -130,17 +130,17 @@ def load_model(
 
 
 def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
-    """How a model decodes.
+    """Returns how a model decodes.
 
-    As its task does, with sources cut as in training; with what was chosen for the model
-    (evaluation/length_penalty.py); and with `options`.
+    Combines its task's defaults, with sources truncated as in training; the options chosen for the
+    model (evaluation/length_penalty.py); and `options`.
 
     Args:
         trained: the model.
-        options: fields of DecodingConfig. Those that are None do not count.
+        options: fields of DecodingConfig. Those that are None are ignored.
 
     Raises:
-        InputError: for an option of a value that it cannot have.
+        InputError: for an invalid option value.
     """
     task_config = TASKS[trained.origin.task]
     trained_length = trained.origin.max_length or DecodingConfig.max_source_length
@@ -155,34 +155,34 @@ def restore(
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
 ) -> TrainedModel:
-    """Reads a trained model in the layout of training, as Keras models with float32 weights.
+    """Reads a trained model in the training layout, as Keras models with float32 weights.
 
     Args:
-        path: what `load` takes; of an export, the weights are read back into that layout.
-        checkpoint: which weights of a model directory; see `load`.
-        adapter, adapter_scale: what is added to the weights; see `load`.
+        path: as for `load`; an export's weights are converted back to the training layout.
+        checkpoint: the weights in a model directory; see `load`.
+        adapter, adapter_scale: an adapter to add to the weights; see `load`.
 
     Raises:
-        InputError: where there is no such model; or of an export that has int8 weights, or is an
-            ensemble itself; or where the adapter was not trained for the model.
+        InputError: if there is no such model, an export has int8 weights or is an ensemble itself,
+            or the adapter was not trained for the model.
     """
     is_amount = adapter_scale is None or 0 <= adapter_scale < math.inf
     require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(adapter_scale))
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
-            rule = "must go with one model, not with an ensemble"
+            rule = "must be used with one model, not with an ensemble"
             require(adapter is None, "adapter", rule, adapter)
             require(adapter_scale is None, "adapter_scale", rule, adapter_scale)
             return _restore_ensemble(path, checkpoint)
         (path,) = path
     if adapter is not None:
         return _restore_with_adapter(path, checkpoint, adapter, adapter_scale)
-    rule = f"must go with an adapter, and {path} is none"
+    rule = f"must be used with an adapter, which {path} is not"
     require(adapter_scale is None or holds_adapter(path), "adapter_scale", rule, adapter_scale)
     model_dir = described_in(path)
     path = to_path(path)
-    rule = "must go with a model directory"
-    require(model_dir == path or checkpoint is None, "checkpoint", rule, f"{checkpoint} of {path}")
+    rule = "must be used with a model directory"
+    require(model_dir == path or checkpoint is None, "checkpoint", rule, f"{checkpoint} for {path}")
     if (path / CARD).exists():
         return _restore_export(path)
     if path.suffix == ".keras":
@@ -212,13 +212,13 @@ def _restore_model_directory(
     base: Transformer | None = None,
     adapter_scale: float | None = None,
 ) -> TrainedModel:
-    """Reads a model directory; `base` is that of an adapter, if it has been read already."""
+    """Reads a model directory; `base` is an adapter's base, if already read."""
     description = read_description(model_dir)
     vocabularies = VocabularyPair.load(model_dir)
     for name, fingerprint in vocabularies.fingerprints.items():
         is_same = fingerprint == getattr(description, name)
-        field, rule = name.removesuffix("_fingerprint"), "must be that of the training"
-        require(is_same, field, rule, "a file of other content", model_dir)
+        field, rule = name.removesuffix("_fingerprint"), "must be the one used in training"
+        require(is_same, field, rule, "a file with other content", model_dir)
     if description.base is None:
         model, info = restore_model(model_dir, checkpoint, description)
     else:
@@ -232,7 +232,7 @@ def _restore_model_directory(
 
 
 def _restore_base(model_dir: Path, base: Base) -> Transformer:
-    """Reads the base of an adapter, from where it was when the adapter was trained."""
+    """Reads an adapter's base from the path that it had in training."""
     there = to_path(base.path).exists() or to_path(f"{base.path}.index").exists()
     is_whole = there and not holds_adapter(base.path)
     rule = f"must be a model at {base.path}, or be given as the model, with adapter={model_dir}"
@@ -247,13 +247,13 @@ def _restore_base(model_dir: Path, base: Base) -> Transformer:
 def origin_of(
     model_dir: str | os.PathLike, description: ModelDescription, checkpoint: CheckpointInfo
 ) -> ModelOrigin:
-    """Collects what a model directory knows of its model.
+    """Collects the facts about a model from its directory.
 
     Args:
         model_dir: the directory.
-        description: what its config.json says.
-        checkpoint: which weights are used. The results of an evaluation are kept only if it was
-            of these weights.
+        description: the content of its config.json.
+        checkpoint: which weights are used. Evaluation results are kept only if they are for these
+            weights.
     """
     evaluation = read_results(model_dir, "test")
     if evaluation is not None:
@@ -274,7 +274,7 @@ def _restore_export(path: Path) -> TrainedModel:
     card = read_card(path, "path")
     kind = "an ensemble" if card.ensemble else card.weights
     is_float = kind in ("float32", "bfloat16")
-    require(is_float, None, "must hold float weights of one model", kind, path)
+    require(is_float, None, "must contain the float weights of one model", kind, path)
     vocabularies = exported_vocabularies(path, card)
     model = read_exported_weights(path, card)
     chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
@@ -283,7 +283,7 @@ def _restore_export(path: Path) -> TrainedModel:
 
 
 def read_exported_weights(path: Path, card: ModelCard) -> Transformer:
-    """Builds the model of a SavedModel, whose variables are in the layout for decoding.
+    """Builds the model in a SavedModel, whose variables are in the decoding layout.
 
     Args:
         path: its folder.
@@ -295,7 +295,7 @@ def read_exported_weights(path: Path, card: ModelCard) -> Transformer:
     model = Transformer(config, dtype="float32")
     weights = read_weights(model, "int8" if card.weights == "int8" else "float32")
     variables = variables_of(weights)
-    rule = f"must be of the model in {path / CARD}, with {len(variables)} variables"
+    rule = f"must match the model in {path / CARD}, which has {len(variables)} variables"
     require(len(values) == len(variables), None, rule, len(values), path)
     for number, (variable, value) in enumerate(zip(variables, values, strict=True)):
         rule = f"must have shape {tuple(variable.shape)}"
@@ -309,7 +309,7 @@ def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> Train
     members = [restore(path, checkpoint) for path in paths]
     first = members[0]
     for path, member in zip(paths, members, strict=True):
-        rule = f"must have the vocabularies and the task of {paths[0]}, the first of the ensemble"
+        rule = f"must have the vocabularies and the task of {paths[0]}, the ensemble's first model"
         same = member.vocabularies.fingerprints == first.vocabularies.fingerprints
         same = same and member.origin.task_options == first.origin.task_options
         require(same, None, rule, "others", path)
@@ -323,17 +323,17 @@ def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> Train
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
-    rule = "must be a Transformer that was saved with model.save"
+    rule = "must be a Transformer saved with model.save"
     require(not is_device(path), None, rule, "a pipe or a device", path)
     try:
         with path.open("rb") as file:
-            if not zipfile.is_zipfile(file):  # of which Keras says that there is no such file
+            if not zipfile.is_zipfile(file):  # for which Keras reports a missing file
                 raise ValueError("not a Keras file")
         model = keras.models.load_model(path, compile=False)
-    except Exception as error:  # damaged bytes can end in any
+    except Exception as error:  # damaged bytes can raise any error
         raise InputError(None, rule, reason(error), path) from None
-    rule = "must hold float weights: export the float model with weights=int8"
-    require(not quantized_parts(model), None, rule, "a model that is quantized", path)
+    rule = "must contain float weights: export the float model with weights=int8"
+    require(not quantized_parts(model), None, rule, "a quantized model", path)
     folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)
     origin = ModelOrigin()

@@ -1,6 +1,6 @@
-"""Changes of text as users write it: in capitals, as a title, with typos, without its full stop.
+"""Changes text to resemble user input: capitals, title case, typos, no full stop.
 
-Training data are augmented with such text, and a model is evaluated on it.
+Used to augment training data, and to evaluate models on such text.
 """
 
 import random
@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-# A letter that begins a word. "don't" and "3rd" have no second word in them; an accent may be a
-# character of its own, after its letter.
+# The first letter of a word. "don't" and "3rd" contain no second word; an accent may be a separate
+# # character after its letter.
 _FIRST_LETTER = re.compile(r"(?<![\w\u0300-\u036f])(?<![\w\u0300-\u036f]['’])[^\W\d_]")
-# The last full stop, of an ordinary sentence or of a tokenized one; an ellipsis is none.
+# The final full stop of an ordinary or tokenized sentence, but not an ellipsis.
 _FINAL_STOP = re.compile(r"(?<=[^.\s])\s*[.。．｡।۔]\s*$")
-# A word that is long enough to be recognised with a typo.
+# A word long enough to be recognized despite a typo.
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _WORDS_PER_TYPO = 7
 _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -21,14 +21,14 @@ _Item = TypeVar("_Item")
 
 
 def _neighbours() -> dict[str, str]:
-    """Each letter of the keyboard -> the letters on the keys around it."""
+    """Maps each letter on the keyboard to the letters on adjacent keys."""
     places = {}
     for row, letters in enumerate(_KEYBOARD):
         for column, letter in enumerate(letters):
             places[letter] = (row, column)
     neighbours = {}
     for letter, (row, column) in places.items():
-        # A row is half a key to the right of the one above it.
+        # Each row is shifted half a key to the right of the one above.
         around = [
             (row, column - 1),
             (row, column + 1),
@@ -45,12 +45,12 @@ _NEIGHBOURS = _neighbours()
 
 
 def in_capitals(text: str) -> str:
-    """The text in capitals: "Groß" becomes "GROSS"."""
+    """Returns the text in capitals: "Groß" becomes "GROSS"."""
     return text.upper()
 
 
 def in_title_case(text: str) -> str:
-    """The text with a capital at the beginning of each word; other letters stay as they are.
+    """Capitalizes the first letter of each word; other letters stay unchanged.
 
     "a dog's NASA T-shirt" becomes "A Dog's NASA T-Shirt".
     """
@@ -58,29 +58,29 @@ def in_title_case(text: str) -> str:
 
 
 def without_final_stop(text: str) -> str:
-    """The text without its last full stop; a text that ends in no full stop stays as it is."""
+    """Removes the final full stop, if there is one."""
     return _FINAL_STOP.sub("", text)
 
 
 def with_typos(text: str, seed: int = 1) -> str:
-    """The text with a typo in about one of seven words, and in one word at least.
+    """Adds a typo to about one word in seven, and to at least one word.
 
-    A typo is a letter that is left out, doubled, or swapped with the next one, or another letter
-    for it or beside it, from a key nearby. Keys are those of an English keyboard; letters that
-    it lacks get no typo of that kind. Words of one or two letters have none.
+    A typo deletes a letter, doubles it, swaps it with the next one, or replaces it or adds to it a
+    letter from an adjacent key. Keys are those of an English keyboard; letters that it lacks get no
+    typo of that kind. Words of one or two letters get none.
 
     Args:
-        text: a sentence of a language that puts spaces between its words.
+        text: a sentence in a language that puts spaces between words.
         seed: determines the typos, with the text.
 
     Returns:
         The text with typos; the same for equal arguments on any machine. A text without a word of
-        three letters stays as it is.
+        three letters stays unchanged.
     """
     words = list(_LONG_WORD.finditer(text))
     if not words:
         return text
-    # Of random's methods, Python promises the numbers of random() alone for other versions.
+    # random() is the only method whose numbers Python keeps stable across versions.
     generator = random.Random(f"{seed} {text}")
     count = max(1, round(len(text.split()) / _WORDS_PER_TYPO))
     order = sorted(range(len(words)), key=lambda _: generator.random())
@@ -94,7 +94,7 @@ def with_typos(text: str, seed: int = 1) -> str:
 
 
 def _misspelt(word: str, generator: random.Random) -> str:
-    """A word of at least two letters with a typo, which makes it another word."""
+    """Returns a word of at least two letters with a typo; the result always differs."""
     place = int(generator.random() * len(word))
     letter = word[place]
     before, after = word[:place], word[place + 1 :]

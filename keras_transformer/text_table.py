@@ -5,7 +5,7 @@ from typing import Any
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lays out rows under a header; columns of numbers are aligned to the right, None is empty."""
+    """Lays out rows under a header; numeric columns are right-aligned, None is empty."""
     columns = []
     for name, *cells in zip(header, *rows, strict=True):
         columns.append(_column(name, ["" if cell is None else str(cell) for cell in cells]))
@@ -14,7 +14,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _column(name: str, texts: list[str]) -> list[str]:
-    """A column with its header and rule, each line of which is equally wide."""
+    """Returns a column with its header and rule, all padded to the same width."""
     width = max(3, *[len(text) for text in (name, *texts)])
     if all(_is_number(text) for text in texts if text):
         rule = "-" * (width - 1) + ":"
@@ -24,10 +24,10 @@ def _column(name: str, texts: list[str]) -> list[str]:
 
 
 def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lays out rows that have names for their values.
+    """Lays out rows of named values.
 
     Args:
-        columns: header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
+        columns: header -> the name of a value in a row, or "NAME:FORMAT", such as "bleu:.2f".
         rows: name -> value.
     """
     lines = []

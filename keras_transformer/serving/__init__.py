@@ -1,1 +1,1 @@
-"""A small web page and JSON endpoint over an exported model."""
+"""A small web page and a JSON API for a trained model."""

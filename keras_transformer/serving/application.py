@@ -1,15 +1,15 @@
-"""The web application: it answers the page, programs, and clients of LibreTranslate.
+"""The web application: it serves the page, programs, and LibreTranslate clients.
 
-routes.py says what is answered where, and GET /openapi.json describes it, with the fields of all
-bodies.
+routes.py lists the endpoints, and GET /openapi.json describes them and the fields of all request
+and response bodies.
 
-POST /translate takes three kinds of requests, which differ by their fields: `text` or `texts` are
-sentences, whose answers have all details (requests.TranslateRequest); `document` is a text of any
-length, whose sentences are found (requests.DocumentRequest); `q` is the same as clients of
-LibreTranslate send it (libretranslate.LibreTranslateRequest).
+POST /translate takes three kinds of requests, distinguished by their fields: `text` or `texts` are
+sentences, answered in full detail (requests.TranslateRequest); `document` is a text of any length,
+which is split into sentences (requests.DocumentRequest); `q` is the same in LibreTranslate's format
+(libretranslate.LibreTranslateRequest).
 
-A request that is refused, or at which the model fails, is answered with a status of 4xx or 5xx and
-{"error": one line}. Every request has one line in the log.
+A rejected request, or a failure of the model, is answered with a 4xx or 5xx status and {"error":
+one line}. Every request is logged in one line.
 """
 
 import asyncio
@@ -58,12 +58,12 @@ from keras_transformer.serving.responses import (
     translation_fields,
 )
 
-if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait for
     from keras_transformer.translate.answers import PairAttention
     from keras_transformer.translate.translator import Translator
 
-BATCH_SENTENCES = 64  # in one call of the model
-FILE_TYPE = "application/octet-stream"  # of documents, which browsers then keep as files
+BATCH_SENTENCES = 64  # in one model call
+FILE_TYPE = "application/octet-stream"  # for documents, which browsers then save as files
 ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -79,20 +79,20 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Service:
-    """Answers requests with a translator, which runs in threads beside the event loop.
+    """Answers requests with a translator, which runs in threads outside the event loop.
 
     Args:
         translator: from keras_transformer.load.
-        limits: of a request.
-        host_names: those by which the server may be called; None for any.
-        cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
-        terminologies: lists of terms by their names; requests that name none have the first one.
+        limits: the limits on requests.
+        host_names: host names that requests may use; None for any.
+        cors_origin: origin of other pages that may call the server; "*" for all, None for none.
+        terminologies: terminologies by name; requests that name none use the first one.
 
     Attributes:
-        requests: how many requests were answered so far.
-        errors: how many of them were refused or failed.
-        translations: the batcher of sentences to translate, which counts sentences and batches.
-        documents: how many texts of any length were translated so far.
+        requests: number of requests answered so far.
+        errors: number of those that were rejected or failed.
+        translations: the batcher for sentences, which counts sentences and batches.
+        documents: number of texts of any length translated so far.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Service:
         self.errors = 0
         self.documents = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
-        # What is done for one request at a time, so that its error is its own.
+        # Done for one request at a time, so that an error concerns that request only.
         self._single_calls = Batcher(call_all, 1, limits.max_waiting)
         self._attentions = Batcher(call_all, 1, limits.max_waiting)
         self._detections = Batcher(call_all, 1, limits.max_waiting)
@@ -124,7 +124,7 @@ class Service:
         """Makes the application that aiohttp runs.
 
         Args:
-            routes: what is answered where; routes.ROUTES has them.
+            routes: the endpoints, routes.ROUTES.
         """
         application = web.Application(
             middlewares=[self._report, self._guard],
@@ -140,13 +140,13 @@ class Service:
 
     @web.middleware
     async def _report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turns errors into answers of one line, and writes a line about every request."""
+        """Turns errors into one-line answers, and logs a line for every request."""
         started = time.monotonic()
         message = ""
         try:
             response = await handler(request)
         except ConnectionError:
-            raise  # nobody is left to answer
+            raise  # the client has gone
         except Exception as error:
             refusal = as_refusal(error, request)
             message = str(refusal)
@@ -160,7 +160,7 @@ class Service:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuses what other web pages send, before anything is done with it."""
+        """Rejects requests from other web pages before processing them."""
         check_sender(request.headers, self.host_names, self.cors_origin)
         refusal = request.match_info.http_exception
         is_preflight = request.method == "OPTIONS" and self._cors_headers(request)
@@ -173,18 +173,18 @@ class Service:
         return await handler(request)
 
     def _cors_headers(self, request: web.Request) -> dict[str, str]:
-        """The headers that let a page of another origin read the answer, if it may."""
+        """Returns the headers that let an allowed page from another origin read the answer."""
         origin = request.headers.get("Origin")
         if self.cors_origin is None or not allows(self.cors_origin, origin):
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
     async def health(self, request: web.Request) -> web.Response:
-        """Answers that it answers."""
+        """Reports that the server is up."""
         return json_response({"status": "ok"})
 
     async def model(self, request: web.Request) -> web.Response:
-        """Gives the model card, and the limits of a request."""
+        """Returns the model card and the request limits."""
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.engine.functions)
         card = self.translator.card.to_json()
@@ -192,7 +192,7 @@ class Service:
         return json_response({**card, "signatures": signatures, **own})
 
     async def translate(self, request: web.Request) -> web.Response:
-        """Translates sentences or documents: three kinds of requests, see above."""
+        """Translates sentences or documents: the three kinds of requests above."""
         fields = await self._read_fields(request)
         if is_libretranslate(fields):
             return json_response(await self._libretranslate(fields))
@@ -205,7 +205,7 @@ class Service:
         asked = parse_translate(fields, self.limits, self.translator.config.beam_size)
         texts = self._with_codes(asked.sentences, asked.to)
         options = asked.options(self._terms(asked.terminology))
-        if options:  # a prefix or phrases may not fit the model
+        if options:  # a prefix or phrases may not suit the model
             work = functools.partial(self.translator.translate, texts, **options)
             (answers,) = await self._submit(self._single_calls, [work], error_status=400)
         else:
@@ -250,18 +250,18 @@ class Service:
         return translation_body(asked, translations, detected)
 
     async def languages(self, request: web.Request) -> web.Response:
-        """Gives the languages of the model; none where it does not know them."""
+        """Returns the model's languages; none if unknown."""
         return json_response(language_list(self._languages))
 
     async def detect(self, request: web.Request) -> web.Response:
-        """Finds the language of a text."""
+        """Detects the language of a text."""
         text = parse_detect(await self._read_fields(request), self.limits)
         work = functools.partial(detection.detect, text)  # an error if no detector is installed
         (found,) = await self._submit(self._detections, [work], error_status=404)
         return json_response([one._asdict() for one in found])
 
     async def translate_file(self, request: web.Request) -> web.Response:
-        """Translates a document, and keeps it to be fetched."""
+        """Translates a document, and stores it for download."""
         self._require_translations()
         fields = await self._read_fields(request.clone(client_max_size=FILE_BYTES))
         documents, ending = parse_file(fields, self.limits, self._languages)
@@ -274,16 +274,16 @@ class Service:
         return json_response({"translatedFileUrl": f"{origin_of(request)}/download_file/{name}"})
 
     async def download(self, request: web.Request) -> web.Response:
-        """Gives a document that was translated."""
+        """Returns a translated document."""
         name = request.match_info["name"]
         content = self._files.get(name)
-        rule = "the name must be that of a file which was translated within the last minutes"
+        rule = "the name must be that of a recently translated file"
         check(content is not None, 404, rule, shown(name))
-        headers = {"Content-Disposition": "attachment"}  # never a page of this server
+        headers = {"Content-Disposition": "attachment"}  # never shown as a page of this server
         return web.Response(body=content, content_type=FILE_TYPE, headers=headers)
 
     async def attention(self, request: web.Request) -> web.Response:
-        """Computes the attention of a sentence and its translation."""
+        """Computes the attention for a sentence and its translation."""
         asked = parse_attention(await self._read_fields(request), self.limits)
         (source,) = self._with_codes([asked.source], asked.to)
         work = functools.partial(self._attention_body, source, asked.target)
@@ -298,23 +298,23 @@ class Service:
             async with asyncio.timeout(self.limits.timeout):
                 return await read_fields(request)
         except TimeoutError:
-            rule = f"the body must arrive within {self.limits.timeout:g} seconds"
-            raise RequestError(408, f"{rule}. Received: a part of it") from None
+            rule = f"the whole body must arrive within {self.limits.timeout:g} seconds"
+            raise RequestError(408, f"{rule}. Received: part of it") from None
         except web.HTTPRequestEntityTooLarge as error:
             raise as_refusal(error, request) from None
         except web.RequestPayloadError:
-            rule = "must be encoded as its headers say"
-            raise InputError(None, rule, "one that is not, or a part", BODY) from None
+            rule = "must be encoded as its headers declare"
+            raise InputError(None, rule, "one that is not, or only part of it", BODY) from None
 
     async def _submit(
         self, batcher: Batcher, items: list[Any], error_status: int = 500
     ) -> list[Any]:
-        """Has a batcher answer `items`, within the time limit.
+        """Returns a batcher's answers to `items`, within the time limit.
 
         Args:
-            batcher: which calls the model.
-            items: as its function takes them.
-            error_status: with which an InputError of the model is answered.
+            batcher: calls the model.
+            items: the input of its function.
+            error_status: the HTTP status for an InputError from the model.
         """
         try:
             async with asyncio.timeout(self.limits.timeout):
@@ -325,32 +325,32 @@ class Service:
             message = f"the model took more than {self.limits.timeout:g} seconds"
             raise RequestError(504, message) from None
         except asyncio.QueueFull:
-            message = f"{self.limits.max_waiting} requests wait already: try again"
+            message = f"{self.limits.max_waiting} requests are already waiting: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
 
     def _require_translations(self) -> None:
-        """Refuses documents where the model does not translate."""
+        """Rejects documents if the model does not translate."""
         task = self.translator.card.to_json().get("task")
-        rule = "must be given to a translation model"
+        rule = "must be used with a translation model"
         received = f"a request to a {task} model"
         require(task == "translation", None, rule, received, place="documents, files and q")
 
     def _with_codes(self, texts: list[str], to: str | None) -> list[str]:
-        """Puts the code of a target language before texts, where the model needs one."""
+        """Prepends the target language's code to texts, if the model needs one."""
         if to is None and not self._has_codes:
             return texts
         return self.translator.with_codes(texts, to)
 
     def _check_target(self, texts: list[str], to: str | None) -> None:
-        """Refuses documents without a target language, where the model needs one."""
+        """Rejects documents without a target language, if the model needs one."""
         self._with_codes(texts, to)
         if to is None and self._has_codes:
             targets = self._languages.targets
-            rule = f"must be given with documents, one of {', '.join(targets)}"
+            rule = f"must be given for documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
 
     def _terms(self, name: str | None) -> dict[str, str] | None:
-        """The terms of the terminology of a name; of the first one for None; none for ""."""
+        """Returns the terms of a named terminology; None means the first one, "" means no terms."""
         if name is None:
             return next(iter(self.terminologies.values()), None)
         names = [*self.terminologies, ""]
@@ -361,11 +361,11 @@ class Service:
     async def _submit_document(
         self, work: Callable[[], Any], terms: dict[str, str] | None
     ) -> list[Any]:
-        """Has a document translated; its sentences may have no room for their terms."""
+        """Translates a document; required terms may not fit into its sentences."""
         return await self._submit(self._single_calls, [work], error_status=400 if terms else 500)
 
     async def _translate_documents(self, documents: Documents) -> list[list[str | bytes]]:
-        """Gives the translations of each text, the best first."""
+        """Returns the translations of each text, best first."""
         terms = self._terms(documents.terminology)
         work = functools.partial(self._translations_of, documents, terms)
         (translations,) = await self._submit_document(work, terms)
@@ -375,7 +375,7 @@ class Service:
     def _translations_of(
         self, documents: Documents, terms: dict[str, str] | None
     ) -> list[list[str | bytes]]:
-        """Gives `documents.count` translations of each text or archive, the best first."""
+        """Returns `documents.count` translations of each text or archive, best first."""
         translators = self.translator.document_translators(
             documents.count, documents.language, terminology=terms, to=documents.to
         )
@@ -395,18 +395,18 @@ class Service:
     def _translate_sentences(
         self, asked: DocumentRequest, terms: dict[str, str] | None
     ) -> tuple[str, list]:
-        """Gives the translation of plain text, and its sentences."""
+        """Returns the translation of plain text, and its sentences."""
         translator = self.translator.document_translator(terminology=terms, to=asked.to)
         document = document_of(asked.document, asked.format, translator.language)
         return translator.translate_sentences(document.parts)
 
     def _attention_body(self, source: str, target: str) -> bytes:
-        """Computes attention, and makes JSON of it, which takes long: not in the event loop."""
+        """Computes attention as JSON; this is slow, and must not run in the event loop."""
         return attention_body(self.translator.attention(source, target))
 
 
 def call_all(works: list[Callable[[], Any]]) -> list[Any]:
-    """Does each work, and gives what it returns."""
+    """Calls each function, and returns the results."""
     return [work() for work in works]
 
 
@@ -418,7 +418,7 @@ def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
 def document_of(
     text: str | bytes, format: str, language: str, target: str | None = None
 ) -> Document:
-    """Reads a document in a call of the model, where an InputError would be the model's."""
+    """Reads a document during a model call, where an InputError would count as the model's."""
     try:
         return read_document(text, format, language, target=target)
     except InputError as error:
@@ -427,12 +427,12 @@ def document_of(
 
 def language_in(text: str, format: str) -> str:
     """Returns the text of a document without its markup, to detect its language."""
-    document = document_of(text, format, "en")  # no sentences are needed, nor their language
+    document = document_of(text, format, "en")  # neither sentences nor their language are needed
     return "\n".join(part.text for part in document.parts if isinstance(part, Segment))
 
 
 def origin_of(request: web.Request) -> str:
-    """Returns the address at which the client reaches the server, perhaps through a proxy."""
+    """Returns the address at which the client reaches the server, possibly through a proxy."""
     scheme = request.headers.get("X-Forwarded-Proto", request.scheme)
     host = request.headers.get("X-Forwarded-Host", request.host)
     return f"{scheme}://{host}"
@@ -441,7 +441,7 @@ def origin_of(request: web.Request) -> str:
 def json_response(
     content: Any, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """Makes a response of what JSON can hold, or of bytes that are JSON already."""
+    """Makes a response from a JSON value, or from bytes that are already JSON."""
     body = content if isinstance(content, bytes) else encoded(content)
     return web.Response(
         body=body, status=status, headers=headers, content_type=JSON_TYPE, charset="utf-8"
@@ -449,12 +449,12 @@ def json_response(
 
 
 def attention_body(attention: "PairAttention") -> bytes:
-    """Returns the attention of one pair as JSON.
+    """Returns the attention for one pair as JSON.
 
     Raises:
-        RequestError: 413 where an answer would have too many weights.
+        RequestError: 413 if the answer would have too many weights.
     """
     count = attention.encoder.size + attention.decoder.size + attention.memory.size
-    rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
+    rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: send a shorter sentence"
     check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
     return encoded(attention_fields(attention))

@@ -1,28 +1,28 @@
-"""Gathers what concurrent requests ask for into few calls of a slow function."""
+"""Batches concurrent requests into few calls of a slow function."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-# The first request waits this long for others, so that those that come together share a call.
+# The first request waits this long for others, so that concurrent ones share a call.
 GATHER_SECONDS = 0.003
 
 
 class Batcher:
-    """Calls `function` in a thread, one call at a time, with the items of all requests that wait.
+    """Calls `function` in a thread, one call at a time, with the items of all waiting requests.
 
-    While a call runs, requests gather for the next one. They are taken in the order in which they
-    came and are never divided. If a call fails, so do the requests in it, and no others.
+    While a call runs, requests queue for the next one. They are taken in order of arrival and are
+    never split. If a call fails, only the requests in it fail.
 
     Args:
-        function: takes a list of items, gives as many answers.
-        batch_items: the most items of a call, unless a single request has more.
-        waiting: the most requests that may wait for their call.
+        function: takes a list of items, and returns as many answers.
+        batch_items: maximum number of items in a call, unless a single request has more.
+        waiting: maximum number of requests that may wait for their call.
 
     Attributes:
-        calls: how many calls there were so far.
-        items: how many items they had.
+        calls: number of calls so far.
+        items: number of items in them.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class Batcher:
         self.items = 0
 
     async def submit(self, items: list[Any]) -> list[Any]:
-        """Returns the answers to `items`; a caller that is cancelled gives up its place.
+        """Returns the answers to `items`; cancellation removes the request from the queue.
 
         Raises:
-            asyncio.QueueFull: where `waiting` requests wait already.
+            asyncio.QueueFull: if `waiting` requests are already waiting.
             Exception: whatever the call raised.
         """
         if not items:
@@ -54,18 +54,18 @@ class Batcher:
         try:
             return await answers
         finally:
-            self._jobs.pop(answers, None)  # no longer there if taken into a call
+            self._jobs.pop(answers, None)  # gone if already in a call
 
     async def _answer_all(self) -> None:
-        """Makes calls until no request waits."""
+        """Makes calls until no request is waiting."""
         while self._jobs:
             await asyncio.sleep(GATHER_SECONDS)
             jobs = self._take_jobs()
-            if jobs:  # none if all were given up meanwhile
+            if jobs:  # empty if all were cancelled meanwhile
                 await self._answer(jobs)
 
     def _take_jobs(self) -> dict[asyncio.Future, list[Any]]:
-        """Takes those that have waited longest, as many as fit into a call."""
+        """Takes the longest-waiting jobs, as many as fit into a call."""
         taken = {}
         count = 0
         for answers, items in list(self._jobs.items()):
@@ -76,7 +76,7 @@ class Batcher:
         return taken
 
     async def _answer(self, jobs: dict[asyncio.Future, list[Any]]) -> None:
-        """Makes one call, and gives every request its own answers, or the error of the call."""
+        """Makes one call, and passes each request its own answers, or the call's error."""
         items = [item for own in jobs.values() for item in own]
         self.calls += 1
         self.items += len(items)
@@ -84,7 +84,7 @@ class Batcher:
             found = iter(await asyncio.to_thread(self._function, items))
             for answers, asked in jobs.items():
                 own = list(islice(found, len(asked)))
-                if not answers.done():  # given up by its request
+                if not answers.done():  # cancelled
                     answers.set_result(own)
         except Exception as error:
             for answers in jobs:

@@ -1,22 +1,22 @@
-"""Which language a text is in, by py3langid where that is installed."""
+"""Language detection with py3langid, if installed."""
 
 import functools
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError, install_command
 
-BEST = 3  # languages that are reported
+BEST = 3  # languages reported
 
 
 class Detected(NamedTuple):
-    """A language that a text may be in."""
+    """A candidate for a text's language."""
 
-    language: str  # code of ISO 639
-    confidence: float  # percent, of a hundred for all languages together
+    language: str  # ISO 639 code
+    confidence: float  # percent; all languages together have 100
 
 
 def detect(text: str) -> list[Detected]:
-    """Finds the languages that a text may be in, the likeliest first.
+    """Returns the most likely languages of a text, most likely first.
 
     The first call loads the detector, which takes a second or two.
 

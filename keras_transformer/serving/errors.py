@@ -1,4 +1,4 @@
-"""Why a request has no answer: a status of HTTP, and one line."""
+"""Errors of requests: an HTTP status, and one line."""
 
 from typing import Any
 
@@ -6,27 +6,27 @@ from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
 
-SHOWN_CHARACTERS = 240  # of an error's message, and of an address in the log
-# What each status says of a request.
+SHOWN_CHARACTERS = 240  # characters of an error message, and of an address in the log
+# The meaning of each status.
 REFUSALS = {
-    400: "The body is not what the endpoint takes, or does not fit the model.",
-    403: "The request comes from a page of another server, or was sent to another name.",
-    404: "There is no such file, or no detector.",
+    400: "The body is invalid for the endpoint or for the model.",
+    403: "The request comes from another server's page, or has another Host name.",
+    404: "There is no such file, or no language detector.",
     408: "The body did not arrive in time.",
     413: "The request has more text than the limits allow.",
     500: "The model failed.",
-    503: "Too many requests wait for the model: try again.",
+    503: "Too many requests are waiting for the model: try again.",
     504: "The model took too long.",
 }
 
 
 class RequestError(Exception):
-    """A request that is refused.
+    """A rejected request.
 
     Args:
-        status: of HTTP.
-        message: why, which becomes one line.
-        headers: of the answer.
+        status: the HTTP status.
+        message: the reason; becomes one line.
+        headers: for the answer.
     """
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
@@ -36,15 +36,15 @@ class RequestError(Exception):
 
 
 def check(condition: bool, status: int, rule: str, received: Any) -> None:
-    """Raises a RequestError, "RULE. Received: RECEIVED", where a condition does not hold."""
+    """Raises a RequestError, "RULE. Received: RECEIVED", if a condition does not hold."""
     if not condition:
         raise RequestError(status, f"{rule}. Received: {received}")
 
 
 def as_refusal(error: Exception, request: web.Request) -> RequestError:
-    """Returns the status and the line with which a request is answered that ended with an error.
+    """Returns the status and the message that answer a request after an error.
 
-    An InputError is about the request itself; those of the model are RequestErrors already.
+    An InputError concerns the request itself; those from the model are already RequestErrors.
     """
     if isinstance(error, RequestError):
         return error
@@ -54,7 +54,7 @@ def as_refusal(error: Exception, request: web.Request) -> RequestError:
         return RequestError(404, f"there is no {request.path!r}")
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = error.headers["Allow"]
-        rule = f"{request.path} allows {allowed} only"
+        rule = f"{request.path} only allows {allowed}"
         return RequestError(405, f"{rule}. Received: {request.method}", {"Allow": allowed})
     if isinstance(error, web.HTTPRequestEntityTooLarge):
         rule = f"the body must have at most {request.client_max_size} bytes"
@@ -65,7 +65,7 @@ def as_refusal(error: Exception, request: web.Request) -> RequestError:
 
 
 def shown(text: str) -> str:
-    """Returns the beginning of a text, in one line that a log can have."""
+    """Returns the beginning of a text as one line for a log."""
     if len(text) > SHOWN_CHARACTERS:
         text = f"{text[:SHOWN_CHARACTERS]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

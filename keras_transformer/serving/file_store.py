@@ -1,4 +1,4 @@
-"""Files that clients fetch a little later: kept for some minutes, under random names."""
+"""Files for later download, kept for some minutes under random names."""
 
 import secrets
 import time
@@ -6,26 +6,26 @@ from collections.abc import Callable
 
 KEPT_SECONDS = 600.0
 MOST_FILES = 64
-MOST_BYTES = 1 << 28  # of all files; the newest one is kept in any case
+MOST_BYTES = 1 << 28  # of all files together; the newest one is always kept
 
 
 class FileStore:
     """Keeps the newest files in memory for a while.
 
     Args:
-        clock: gives seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
-        self._files: dict[str, tuple[float, bytes]] = {}  # when each was added; the oldest first
+        self._files: dict[str, tuple[float, bytes]] = {}  # when each was added; oldest first
 
     def add(self, content: bytes, ending: str) -> str:
-        """Keeps a file, and returns its name: nobody can guess it.
+        """Stores a file, and returns its unguessable name.
 
         Args:
-            content: of the file.
-            ending: of the name, as ".md".
+            content: the file's bytes.
+            ending: the suffix, such as ".md".
         """
         name = secrets.token_urlsafe(24) + ending
         self._files[name] = (self._clock(), content)
@@ -33,14 +33,14 @@ class FileStore:
         return name
 
     def get(self, name: str) -> bytes | None:
-        """Returns a file; None for one that is not kept, or no longer."""
+        """Returns a file; None if unknown or no longer kept."""
         self._forget()
         if name not in self._files:
             return None
         return self._files[name][1]
 
     def _forget(self) -> None:
-        """Removes files that are too old, and the oldest if there is too much."""
+        """Removes files that are too old, and the oldest ones beyond the size limit."""
         now = self._clock()
         size = sum(len(content) for _, content in self._files.values())
         for name, (added, content) in list(self._files.items()):

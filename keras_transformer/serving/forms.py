@@ -1,4 +1,4 @@
-"""Forms, as browsers and clients of LibreTranslate send them."""
+"""Forms, as sent by browsers and LibreTranslate clients."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ MULTIPART = "multipart/form-data"
 
 
 class Upload(NamedTuple):
-    """A file of a form."""
+    """A file in a form."""
 
-    name: str  # as the client calls it; never a path here
+    name: str  # the client's name for it; never used as a path
     content: bytes
 
 
@@ -22,19 +22,17 @@ FormField = str | Upload
 
 
 async def form_fields(request: web.Request) -> dict[str, FormField | list[FormField]]:
-    """Reads the form that a request has sent.
+    """Reads the form in a request.
 
-    Returns:
-        The fields by name. One that is given several times is a list, as in q=one&q=two.
+    Returns: The fields by name. A repeated field is a list, as in q=one&q=two.
 
-    Raises:
-        InputError: for a body that is no such form.
-        web.HTTPRequestEntityTooLarge: for one that is larger than the application allows.
+    Raises: InputError: for a body that is not a form. web.HTTPRequestEntityTooLarge: for a body
+        larger than the application allows.
     """
     try:
         form = await request.post()
     except (ValueError, LookupError, RuntimeError, HttpProcessingError) as error:
-        rule = "must be a form as its Content-Type says, in UTF-8"
+        rule = "must be a form that matches its Content-Type, in UTF-8"
         raise InputError(None, rule, reason(error), "the body") from None
     fields = {}
     for name in form:
@@ -46,6 +44,6 @@ async def form_fields(request: web.Request) -> dict[str, FormField | list[FormFi
 def _form_field(value: str | bytearray | web.FileField) -> FormField:
     if isinstance(value, web.FileField):
         return Upload(value.filename, value.file.read())
-    if isinstance(value, bytearray):  # what a form has in place of a file that was not chosen
+    if isinstance(value, bytearray):  # sent by a form if no file was chosen
         return Upload("", bytes(value))
     return value

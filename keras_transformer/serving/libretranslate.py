@@ -25,27 +25,27 @@ from keras_transformer.serving.requests import (
     checked,
 )
 
-OWN_FIELDS = ("q", "source", "target")  # any of them: a request of this protocol
+OWN_FIELDS = ("q", "source", "target")  # any of them marks a request in this protocol
 
-Key = Annotated[str | None, "Is not looked at."]
+Key = Annotated[str | None, "Ignored."]
 
 
 @dataclasses.dataclass(frozen=True)
 class LibreTranslateRequest:
-    """Texts of any length, as clients of LibreTranslate send them."""
+    """Texts of any length, as LibreTranslate clients send them."""
 
-    q: Annotated[str | list[str], "A text, or several."]
-    source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
-    target: Annotated[str, "Code of the language of the translation."]
-    format: Annotated[str, '"text" or "html", or another format of documents.'] = "text"
-    alternatives: Annotated[int, "Further translations of each text, below beam_size."] = 0
+    q: Annotated[str | list[str], "One text, or several."]
+    source: Annotated[str, 'Its language code, as in /languages, or "auto".']
+    target: Annotated[str, "Language code of the translation."]
+    format: Annotated[str, '"text", "html" or another document format.'] = "text"
+    alternatives: Annotated[int, "Number of further translations of each text, below beam_size."] = 0
     terminology: Terminology = None
     api_key: Key = None
 
 
 @dataclasses.dataclass(frozen=True)
 class DetectRequest:
-    """A text whose language is asked for."""
+    """A text whose language is to be detected."""
 
     q: Annotated[str, "The text."]
     api_key: Key = None
@@ -53,54 +53,54 @@ class DetectRequest:
 
 @dataclasses.dataclass(frozen=True)
 class FileRequest:
-    """A document to translate; the ending of its name tells its format."""
+    """A document to translate; the suffix of its name gives its format."""
 
-    file: Annotated[Upload, "The document, in UTF-8, or in the encoding that it declares."]
-    source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
-    target: Annotated[str, "Code of the language of the translation."]
+    file: Annotated[Upload, "The document, in UTF-8 or the encoding that it declares."]
+    source: Annotated[str, 'Its language code, as in /languages, or "auto".']
+    target: Annotated[str, "Language code of the translation."]
     terminology: Terminology = None
     api_key: Key = None
 
 
 @dataclasses.dataclass(frozen=True)
 class DetectedAnswer:
-    """A language that a text may be in."""
+    """A candidate for a text's language."""
 
     language: Annotated[str, "Its code."]
-    confidence: Annotated[float | None, "Percent; absent where no detector is installed."] = None
+    confidence: Annotated[float | None, "Percent; absent if no detector is installed."] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class LibreTranslateAnswer:
-    """The translations; where q is a list, so is each field."""
+    """The translations; if q is a list, so is each field."""
 
     translatedText: Annotated[str | list[str], "The translation."]
     alternatives: Annotated[
-        list[str] | list[list[str]] | None, "Others, where asked for, the best first."
+        list[str] | list[list[str]] | None, "Further translations, if requested, best first."
     ] = None
     detectedLanguage: Annotated[
-        DetectedAnswer | list[DetectedAnswer] | None, 'Where source is "auto".'
+        DetectedAnswer | list[DetectedAnswer] | None, 'If source is "auto".'
     ] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class LanguageAnswer:
-    """A language of the model."""
+    """One of the model's languages."""
 
-    code: Annotated[str, "As requests name it."]
+    code: Annotated[str, "The language code for requests."]
     name: Annotated[str, "In English."]
-    targets: Annotated[list[str], "Codes of the languages into which it is translated."]
+    targets: Annotated[list[str], "Codes of its target languages."]
 
 
 @dataclasses.dataclass(frozen=True)
 class FileAnswer:
-    """A document that was translated."""
+    """A translated document."""
 
-    translatedFileUrl: Annotated[str, "Where it can be fetched within ten minutes."]
+    translatedFileUrl: Annotated[str, "Download address, valid for ten minutes."]
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:
-    """Whether a request for translations is one of this protocol."""
+    """Whether a translation request uses this protocol."""
     return any(name in fields for name in OWN_FIELDS)
 
 
@@ -110,14 +110,13 @@ def parse_libretranslate(
     """Reads a LibreTranslateRequest.
 
     Args:
-        fields: of the body; in a form, all are strings.
-        limits: of a request.
-        languages: of the model; None where they are not known, and any are taken.
-        beam_size: of the model, which finds this many translations of a sentence.
+        fields: the fields of the body; in a form, all are strings.
+        limits: the limits on requests.
+        languages: the model's languages; None if unknown: any are accepted.
+        beam_size: the model's beam size, the number of translations that it finds.
 
     Raises:
-        InputError: for anything else.
-        RequestError: 413 where it is too much.
+        InputError: for any other request. RequestError: 413 if there is too much text.
     """
     number = fields.get("alternatives")
     if isinstance(number, str) and whole_number(number) is not None:
@@ -125,7 +124,7 @@ def parse_libretranslate(
     request = checked(LibreTranslateRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     check_format(request.format)
-    rule = f"must be from 0 to {beam_size - 1}, one less than the model's beams"
+    rule = f"must be from 0 to {beam_size - 1}, one less than the model's beam size"
     require(0 <= request.alternatives < beam_size, "alternatives", rule, request.alternatives)
     texts = request.q if isinstance(request.q, list) else [request.q]
     limits.check_texts(texts)
@@ -146,10 +145,10 @@ def parse_file(
     """Reads a FileRequest; raises as `parse_libretranslate` does.
 
     Returns:
-        The document, and the ending of the file's name.
+        The document, and the suffix of the file's name.
     """
     file = fields.get("file")
-    rule = "must be a file of a form (multipart/form-data)"
+    rule = "must be a file in a form (multipart/form-data)"
     require(isinstance(file, Upload), "file", rule, "none" if file is None else shown(file))
     request = checked(FileRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
@@ -159,7 +158,7 @@ def parse_file(
     require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)
     content = file.content
-    if not FILE_FORMATS[format].is_archive:  # which is read when it is translated
+    if not FILE_FORMATS[format].is_archive:  # read when it is translated
         content = decoded(content, format, "file")
         limits.check_texts([content])
     return Documents([content], format, 1, to, language, request.terminology), ending
@@ -168,12 +167,10 @@ def parse_file(
 def check_languages(
     source: str, target: str, languages: ModelLanguages | None
 ) -> tuple[str | None, str | None]:
-    """Refuses languages that a model does not translate.
+    """Rejects languages that a model does not translate.
 
-    Returns:
-        The target language and the source language as the model calls them, if its texts must say
-        which target they are for; the second is None if the source is not known. Otherwise None
-        twice.
+    Returns: The target and source languages by the model's names, if its texts must select a
+        target; the source is None if unknown. Otherwise None twice.
     """
     if languages is None:
         return None, None
@@ -192,7 +189,7 @@ def check_languages(
 
 
 def _same(codes: Sequence[str], asked: str) -> str | None:
-    """The code that is asked for: "en" for "en-US", unless there is "en-US" itself."""
+    """Returns the matching code: "en" for "en-US", unless "en-US" itself is known."""
     exact = [code for code in codes if code.lower() == asked.lower()]
     similar = [code for code in codes if is_same(code, asked)]
     return next(iter(exact + similar), None)
@@ -203,7 +200,7 @@ def _listed(codes: Sequence[str]) -> str:
 
 
 def language_list(languages: ModelLanguages | None) -> list[dict[str, Any]]:
-    """The languages of a model, as GET /languages gives them; none where they are not known."""
+    """Returns a model's languages in the form of GET /languages; none if unknown."""
     if languages is None:
         return []
     codes = dict.fromkeys([*languages.sources, *languages.targets])
@@ -216,11 +213,11 @@ def language_list(languages: ModelLanguages | None) -> list[dict[str, Any]]:
 def detected_language(
     detected: list[Detected] | None, languages: ModelLanguages | None
 ) -> dict[str, Any]:
-    """The value of `detectedLanguage`: the detected language, or else the only possible one.
+    """Returns `detectedLanguage`: the detected language, or else the only possible one.
 
     Args:
-        detected: the languages that the text may be in; None where no detector is installed.
-        languages: of the model, if they are known.
+        detected: the text's likely languages; None if no detector is installed.
+        languages: the model's languages, if known.
     """
     if detected:
         return detected[0]._asdict()
@@ -233,12 +230,12 @@ def translation_body(
     translations: list[list[str]],
     detected: list[dict[str, Any]] | None,
 ) -> dict[str, Any]:
-    """The answer to a request.
+    """Returns the answer to a request.
 
     Args:
-        request: which asked for it.
-        translations: of each text, the best first.
-        detected: the detectedLanguage of each text, where source is "auto".
+        request: the request.
+        translations: translations of each text, best first.
+        detected: the detectedLanguage of each text, if source is "auto".
     """
     others = [[text for text in dict.fromkeys(row) if text != row[0]] for row in translations]
     body: dict[str, list] = {"translatedText": [row[0] for row in translations]}

@@ -1,7 +1,7 @@
-"""The description of the endpoints in the OpenAPI format, made of the table that serves them.
+"""OpenAPI description of the endpoints, generated from the table that serves them.
 
-A body is a dataclass whose fields say what they are for: Annotated[str, "One sentence."]. So what
-is described, what is checked and what is served stand in one place.
+A body is a dataclass whose fields carry descriptions: Annotated[str, "One sentence."]. So the
+endpoints are described, checked and served from a single definition.
 """
 
 import dataclasses
@@ -26,18 +26,18 @@ JSON_TYPE = "application/json"
 
 
 class Route(NamedTuple):
-    """The answers to one method at one path."""
+    """One method at one path, and its answers."""
 
     method: str
     path: str
     handler: Callable[[Any, web.Request], Awaitable[web.StreamResponse]]  # of the service, too
     summary: str
-    answer: Any  # dataclasses or dict, in JSON; or the content type of a file
-    request: Any = None  # a dataclass, or one of several, in JSON
-    example: dict[str, Any] | None = None  # of such a request
-    refusals: tuple[int, ...] = (403,)  # the statuses that it may be refused with
+    answer: Any  # dataclasses or dict, as JSON; or the content type of a file
+    request: Any = None  # a dataclass, or one of several, as JSON
+    example: dict[str, Any] | None = None  # an example request
+    refusals: tuple[int, ...] = (403,)  # statuses of possible rejections
     form: type | None = None  # a dataclass, whose fields may also come as a form
-    parameters: dict[str, str] | None = None  # what the names in braces in the path are
+    parameters: dict[str, str] | None = None  # meanings of the names in braces in the path
 
 
 def openapi_document(
@@ -46,10 +46,10 @@ def openapi_document(
     """Describes the routes.
 
     Args:
-        routes: all that is served.
-        refusals: what the statuses mean that the routes name.
-        error: the dataclass of the body of a refusal.
-        limits: the most that a request may have, in words.
+        routes: all routes.
+        refusals: the meanings of the routes' error statuses.
+        error: the dataclass of an error body.
+        limits: the request limits, in words.
 
     Returns:
         An OpenAPI 3.1 document.
@@ -108,12 +108,12 @@ def _response(description: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reference(kind: type, schemas: dict[str, Any], is_closed: bool = False) -> dict[str, Any]:
-    """Refers to the schema of a dataclass, which is added to `schemas`.
+    """Returns a reference to a dataclass's schema, which is added to `schemas`.
 
     Args:
         kind: the dataclass.
-        schemas: those of the document, by name.
-        is_closed: whether further fields are refused.
+        schemas: the document's schemas, by name.
+        is_closed: whether further fields are rejected.
     """
     properties, required = {}, []
     for field in _fields(kind):
@@ -152,7 +152,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _schema(kind: Any, schemas: dict[str, Any], is_closed: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a dataclass, a list, a plain type, a file, or of one of several."""
+    """Returns the JSON Schema for a dataclass, a list, a plain type, a file, or a union."""
     if kind in PLAIN:
         return {"type": PLAIN[kind]}
     if kind is Upload:

@@ -1,6 +1,6 @@
-"""Reads requests: a body becomes a dataclass, or is refused.
+"""Reads requests: a body becomes a dataclass, or is rejected.
 
-An InputError here is the sender's mistake, which errors.as_refusal answers with 400.
+An InputError here is the sender's mistake; errors.as_refusal answers it with status 400.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
 from keras_transformer.translate.terminology import required_phrases_of
 
-BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
-BODY = "the body"  # the place of errors
-FILE_BYTES = 1 << 25  # at most, of a file: that of an office has pictures, too
-# Formats of documents; a table would need the columns to be translated, too. An archive is no text,
-# and must be a file.
+BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, such as "\ud83d\ude00"
+BODY = "the body"  # place in errors
+FILE_BYTES = 1 << 25  # at most, for a file: office documents may contain pictures
+# Document formats; a table would also need the columns to translate. An archive is not text, and #
+# must be sent as a file.
 FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
@@ -33,15 +33,15 @@ _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4}
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that is served; a limit that would let nothing through is an InputError."""
+    """Request limits; a limit that allows no request at all is an InputError."""
 
     timeout: Positive = option(
-        60.0, "Seconds for a request's headers, for its body, for the model."
+        60.0, "Time limit in seconds for a request's headers, for its body, and for the model."
     )
-    max_sentences: Size = option(64, "Most sentences in a request.")
-    max_characters: Size = option(20_000, "Most characters in a request, all its texts together.")
+    max_sentences: Size = option(64, "Maximum number of sentences per request.")
+    max_characters: Size = option(20_000, "Maximum number of characters per request, in all its texts.")
     max_waiting: Size = option(
-        64, "Most requests that wait for the model; further ones are refused."
+        64, "Maximum number of requests waiting for the model; others are rejected."
     )
 
     def __post_init__(self):
@@ -49,7 +49,7 @@ class Limits:
 
     @property
     def body_bytes(self) -> int:
-        """Size of a body: whatever keeps to the other limits fits, however it is escaped."""
+        """Maximum body size: enough for any request within the other limits, however escaped."""
         return BYTES_PER_CHARACTER * self.max_characters + 8 * self.max_sentences + 1024
 
     @property
@@ -61,54 +61,54 @@ class Limits:
         )
 
     def check_texts(self, texts: Sequence[str], further: Sequence[str] = ()) -> None:
-        """Refuses more text than a request may have.
+        """Rejects more text than a request may have.
 
         Args:
-            texts: what is to be translated.
-            further: texts that go with them, of which only the characters count.
+            texts: the texts to translate.
+            further: accompanying texts, for which only the characters count.
 
         Raises:
             RequestError: 413.
         """
-        rule = f"{self.rule}: send the rest in further requests"
+        rule = f"{self.rule}: split it into several requests"
         check(len(texts) <= self.max_sentences, 413, rule, f"{len(texts)} texts")
         characters = sum(map(len, texts)) + sum(map(len, further))
         check(characters <= self.max_characters, 413, rule, f"{characters} characters")
 
 
 def check_cors_origin(origin: str | None) -> None:
-    """Raises an InputError where `origin` is not an origin as browsers send it, "*", or None."""
-    rule = "must be the origin of pages, such as https://example.org, or * for all"
+    """Raises an InputError unless `origin` is an origin as sent by browsers, "*", or None."""
+    rule = "must be an origin, such as https://example.org, or * for any"
     fits = origin in (None, "*") or _is_origin(origin) is not None
     require(fits, "cors_origin", rule, repr(origin))
 
 
 def allows(cors_origin: str | None, origin: str | None) -> bool:
-    """Whether pages of `origin` may use this server, and read its answers."""
+    """Whether pages from `origin` may call this server, and read its answers."""
     return origin is not None and cors_origin in (origin, "*")
 
 
 def check_sender(
     headers: Mapping[str, str], host_names: frozenset[str] | None, cors_origin: str | None = None
 ) -> None:
-    """Refuses what other web pages in the same browser send without their user's knowledge.
+    """Rejects requests that other web pages send without the user's knowledge.
 
-    Such a page can make the name of its own server point to this one (DNS rebinding). The browser
-    then sends that name as Host, which must therefore be one of `host_names`. Or the page sends a
-    request without seeing the answer. The browser then names the page's server as Origin, which
+    Such a page can make its own server's name resolve to this one (DNS rebinding). The browser then
+    sends that name as Host, which must therefore be one of `host_names`. Or the page sends a
+    request without reading the answer. The browser then sends the page's server as Origin, which
     must therefore be this one.
 
     Args:
-        headers: of the request.
-        host_names: by which this server may be called; None for any.
-        cors_origin: of other pages that may use this server, all for "*".
+        headers: the request headers.
+        host_names: host names that requests may use; None for any.
+        cors_origin: origin of other pages that may call this server; "*" for all.
 
     Raises:
         RequestError: 403.
     """
     host = headers.get("Host", "")
     try:
-        name = urlsplit(f"//{host}").hostname  # without port and brackets
+        name = urlsplit(f"//{host}").hostname  # without the port and brackets
     except ValueError:
         name = None
     if host_names is not None:
@@ -122,12 +122,12 @@ def check_sender(
 
 To = Annotated[
     str | None,
-    "The target language, of a model of several: one of task_options.target_languages in /model.",
+    "Target language, if the model has several: one of task_options.target_languages in /model.",
 ]
 
 Terminology = Annotated[
     str | None,
-    'The terms to keep to: one of terminologies in /model, or "" for none; by default the first.',
+    'Terminology: one of terminologies in /model, or "" for none; the first by default.',
 ]
 
 
@@ -136,26 +136,26 @@ class TranslateRequest:
     """Sentences to translate: either `text` or `texts`."""
 
     text: Annotated[str | None, "One sentence."] = None
-    texts: Annotated[list[str] | None, "Several sentences, each by itself."] = None
-    n_best: Annotated[int, "Translations of each, up to the model's beam_size."] = 1
-    prefixes: Annotated[list[str] | None, "What the translations of each begin with."] = None
+    texts: Annotated[list[str] | None, "Several sentences, translated separately."] = None
+    n_best: Annotated[int, "Number of translations of each, up to the model's beam_size."] = 1
+    prefixes: Annotated[list[str] | None, "Prefix of the translations of each."] = None
     required_phrases: Annotated[
-        list[list[str]] | None, "What the translations of each contain."
+        list[list[str]] | None, "Phrases that the translations of each must contain."
     ] = None
-    aligned: Annotated[bool, "Whether to give their subwords and alignment, too."] = False
+    aligned: Annotated[bool, "Whether to return subwords and alignments, too."] = False
     to: To = None
     terminology: Terminology = None
 
     @property
     def sentences(self) -> list[str]:
-        """The texts to translate."""
+        """Returns the texts to translate."""
         return self.texts if self.text is None else [self.text]
 
     def options(self, terms: dict[str, str] | None) -> dict[str, Any]:
-        """Further arguments of `Translator.translate`; none where there are only texts.
+        """Returns further arguments for `Translator.translate`; empty if there are only texts.
 
         Args:
-            terms: those of the terminology.
+            terms: the terminology's terms.
         """
         options = {}
         if self.prefixes:
@@ -172,9 +172,9 @@ class TranslateRequest:
 
 @dataclass(frozen=True)
 class DocumentRequest:
-    """A text of any length: its sentences are found and translated, all else stays as it is."""
+    """A text of any length: its sentences are translated, all else is kept."""
 
-    document: Annotated[str, "All of the text."]
+    document: Annotated[str, "The whole text."]
     format: Annotated[
         str,
         'Its format: "text", in which each line is a paragraph; "wrapped", text in which a '
@@ -186,35 +186,34 @@ class DocumentRequest:
 
 @dataclass(frozen=True)
 class AttentionRequest:
-    """A sentence, and the translation whose attention is asked for."""
+    """A sentence and a translation, for which attention is requested."""
 
     source: Annotated[str, "A sentence."]
-    target: Annotated[str, "A translation of it."]
+    target: Annotated[str, "Its translation."]
     to: To = None
 
 
 class Documents(NamedTuple):
-    """Texts of any length that a request wants to have translated."""
+    """Texts of any length to translate."""
 
-    texts: list[str | bytes]  # bytes of an archive
+    texts: list[str | bytes]  # bytes for an archive
     format: str
-    count: int = 1  # translations of each
-    to: str | None = None  # the target language, where texts must say which it is
-    language: str | None = None  # of the texts, where there are several
-    terminology: str | None = None  # its name; None for the first one
+    count: int = 1  # number of translations of each
+    to: str | None = None  # the target language, if texts must select it
+    language: str | None = None  # the source language, if there are several
+    terminology: str | None = None  # the terminology's name; None for the first one
 
 
 async def read_fields(request: web.Request) -> dict[str, Any]:
-    """Reads the body of a request: JSON, or a form where the content type says so.
+    """Reads a request body: JSON, or a form if the content type says so.
 
-    Raises:
-        InputError: for anything else.
-        web.HTTPRequestEntityTooLarge: for a body that is larger than the application allows.
+    Raises: InputError: for any other body. web.HTTPRequestEntityTooLarge: for a body larger than
+        the application allows.
     """
     if request.content_type == MULTIPART:
         return await form_fields(request)
     body = await request.read()
-    is_json = body.lstrip().startswith((b"{", b"["))  # curl -d calls it a form
+    is_json = body.lstrip().startswith((b"{", b"["))  # curl -d declares it as a form
     if request.content_type == URL_ENCODED and not is_json:
         return await form_fields(request)
     content = parse_json(body, BODY, Any)
@@ -226,16 +225,15 @@ def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> T
     """Reads a TranslateRequest.
 
     Args:
-        fields: of the body.
-        limits: of a request.
-        beam_size: of the model, which finds this many translations of a sentence.
+        fields: the fields of the body.
+        limits: the limits on requests.
+        beam_size: the model's beam size, the number of translations that it finds.
 
     Raises:
-        InputError: for anything else.
-        RequestError: 413 where it is too much.
+        InputError: for any other request. RequestError: 413 if there is too much text.
     """
     request = checked(TranslateRequest, fields)
-    rule = "must have exactly one of text, a string, and texts, a list of strings"
+    rule = "must have either text, a string, or texts, a list of strings"
     require(request.text is not None or request.texts is not None, None, rule, "neither", BODY)
     require(request.text is None or request.texts is None, None, rule, "both", BODY)
     count = len(request.sentences)
@@ -245,7 +243,7 @@ def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> T
         require(len(prefixes) == count, "prefixes", "must be as many as texts", received)
     phrases = itertools.chain.from_iterable(request.required_phrases or [])
     limits.check_texts(request.sentences, [*(prefixes or []), *phrases])
-    rule = f"must be an integer from 1 to {beam_size}, the model's beams"
+    rule = f"must be an integer from 1 to {beam_size}, the model's beam size"
     require(1 <= request.n_best <= beam_size, "n_best", rule, request.n_best)
     return request
 
@@ -259,7 +257,7 @@ def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
 
 
 def check_format(format: str) -> None:
-    """Refuses a format that no document has."""
+    """Rejects unknown document formats."""
     rule = f"must be one of {', '.join(SERVED_FORMATS)}"
     require(format in SERVED_FORMATS, "format", rule, shown(format))
 
@@ -272,13 +270,12 @@ def parse_attention(fields: dict[str, Any], limits: Limits) -> AttentionRequest:
 
 
 def checked(kind: type, fields: dict[str, Any]) -> Any:
-    """Makes a dataclass of the fields of a body.
+    """Converts the fields of a body to a dataclass.
 
-    Raises:
-        InputError: for a field that is missing, unknown or of another type.
+    Raises: InputError: for a field that is missing, unknown or of the wrong type.
     """
     known = [field.name for field in dataclasses.fields(kind)]
-    rule = f"must have no fields but {', '.join(known)}"
+    rule = f"must only have the fields {', '.join(known)}"
     for name in fields:
         require(name in known, None, rule, shown(name), BODY)
     return from_json(kind, fields, BODY)

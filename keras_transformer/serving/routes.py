@@ -1,4 +1,4 @@
-"""The routes: a page to look at, the endpoints that it uses, and LibreTranslate's."""
+"""The routes: the page, the endpoints that it uses, and LibreTranslate's."""
 
 from pathlib import Path
 
@@ -34,13 +34,13 @@ async def description(service: Service, request: web.Request) -> web.Response:
 
 
 def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
-    """Makes the route of a file of the page.
+    """Makes the route for one of the page's files.
 
     Args:
-        path: where it is answered.
+        path: the URL path.
         file: its path within the package.
-        content_type: of the file.
-        summary: what it is.
+        content_type: its content type.
+        summary: its description.
     """
     content = (Path(__file__).parents[1] / file).read_bytes()
 
@@ -53,22 +53,22 @@ def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
 MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
 EXAMPLE = "The cat sleeps."
 ROUTES = (
-    # The figure is that of offline attention pages, with its style.
+    # The same figure and style as in offline attention pages.
     file_route("/", "serving/page.html", "text/html", "The page."),
     file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
     file_route(
-        "/translator.js", "serving/translator.js", "text/javascript", "What asks the model for it."
+        "/translator.js", "serving/translator.js", "text/javascript", "Its requests to the model."
     ),
     file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
     file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
-    Route("GET", "/healthz", Service.health, "Whether the server answers.", HealthAnswer),
+    Route("GET", "/healthz", Service.health, "Whether the server is up.", HealthAnswer),
     Route("GET", "/openapi.json", description, "This description.", dict),
     Route(
         "GET",
         "/model",
         Service.model,
-        "The model card, and the limits of a request.",
+        "The model card and the request limits.",
         ModelAnswer,
     ),
     Route(
@@ -86,14 +86,14 @@ ROUTES = (
         "GET",
         "/languages",
         Service.languages,
-        "LibreTranslate's: the languages of the model; none where it does not know them.",
+        "LibreTranslate: the model's languages; none if unknown.",
         list[LanguageAnswer],
     ),
     Route(
         "POST",
         "/detect",
         Service.detect,
-        "LibreTranslate's: the languages that a text may be in, the likeliest first.",
+        "LibreTranslate: the likely languages of a text, most likely first.",
         list[DetectedAnswer],
         DetectRequest,
         {"q": EXAMPLE},
@@ -104,7 +104,7 @@ ROUTES = (
         "POST",
         "/translate_file",
         Service.translate_file,
-        "LibreTranslate's: translates a document; its answer says where it can be fetched.",
+        "LibreTranslate: translates a document; the answer has its download address.",
         FileAnswer,
         refusals=MODEL_REFUSALS,
         form=FileRequest,
@@ -113,16 +113,16 @@ ROUTES = (
         "GET",
         "/download_file/{name}",
         Service.download,
-        "LibreTranslate's: a document that was translated.",
+        "LibreTranslate: a translated document.",
         FILE_TYPE,
         refusals=(403, 404),
-        parameters={"name": "As in translatedFileUrl."},
+        parameters={"name": "From translatedFileUrl."},
     ),
     Route(
         "POST",
         "/attention",
         Service.attention,
-        "What the model attends to in a sentence and a translation of it.",
+        "The model's attention for a sentence and its translation.",
         AttentionAnswer,
         AttentionRequest,
         {"source": EXAMPLE, "target": "Die Katze schläft."},

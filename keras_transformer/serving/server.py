@@ -1,4 +1,4 @@
-"""Runs the web application on a socket until it is told to stop."""
+"""Runs the web application on a socket until it is stopped."""
 
 import asyncio
 import contextlib
@@ -24,18 +24,17 @@ from keras_transformer.serving.routes import ROUTES
 if TYPE_CHECKING:
     from keras_transformer.translate.translator import Translator
 
-BACKLOG = 128  # connections that the system accepts before the server does
+BACKLOG = 128  # connections that the system queues for the server
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Takes an address before anything slow is done; clients that connect early have to wait.
+    """Binds an address before any slow work; clients that connect early wait.
 
     Args:
         host: a name or an address of this machine.
         port: a number, or 0 for any free port.
 
-    Raises:
-        InputError: where the address cannot be had.
+    Raises: InputError: if the address is not available.
     """
     host_rule = "must be a name or an address of this machine"
     try:
@@ -49,14 +48,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
         why = os.strerror(error.errno)
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError("host", host_rule, f"{host!r}: {why}") from None
-        rule = "must be one that is free, or 0 for any free one"
+        rule = "must be free, or 0 for any free port"
         if error.errno == errno.EACCES:
-            rule = "must be one that this user may take, such as 8501"
+            rule = "must be one that this user may bind, such as 8501"
         raise InputError("port", rule, f"{host}:{port}: {why}") from None
 
 
 def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
-    """Names by which the server may be called: any (None), unless it is for this machine alone."""
+    """Returns the host names that requests may use: any (None), unless bound to loopback only."""
     address = listening.getsockname()[0]
     if not ipaddress.ip_address(address).is_loopback:
         return None
@@ -71,30 +70,30 @@ def serve(
     cors_origin: str | None = None,
     terminologies: Mapping[str, dict[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Serves until SIGINT or SIGTERM, and finishes what it has begun.
+    """Serves until SIGINT or SIGTERM, and then finishes the running requests.
 
     Args:
         translator: from keras_transformer.load.
         listening: from `listening_socket`.
         host: the name that `listening` was made with.
-        limits: of a request.
-        cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
-        terminologies: lists of terms by their names; requests that name none have the first one.
+        limits: the limits on requests.
+        cors_origin: origin of other pages that may call the server; "*" for all, None for none.
+        terminologies: terminologies by name; requests that name none use the first one.
 
     Returns:
-        {"requests", "errors" (those refused or failed), "sentences" and "batches" (of requests for
-        sentences), "documents" (texts of any length), "seconds"}.
+        {"requests", "errors" (those rejected or failed), "sentences" and "batches" (for sentence
+        requests), "documents" (texts of any length), "seconds"}.
 
     Raises:
-        InputError: where the model's weights are not finite, or it cannot keep to the terms.
+        InputError: if the model's weights are not finite, or it does not support terminologies.
     """
     languages = model_languages(translator.card.to_json())
     has_codes = languages is not None and languages.has_codes
     options = {"to": languages.targets[0]} if has_codes else {}
-    translator.translate(["Warm-up."], **options)  # the first call prepares what the others use
+    translator.translate(["Warm-up."], **options)  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)
-    if terminologies:  # refused here where the model or its engine cannot keep to them
+    if terminologies:  # fails here if the model or its engine does not support them
         translator.translate(["Warm-up."], required_phrases=[[]], **options)
     for terms in (terminologies or {}).values():
         translator.phrase_ids(list(terms.values()), "terminology")
@@ -115,7 +114,7 @@ def serve(
 
 
 async def _serve(service: Service, listening: socket.socket, host: str) -> None:
-    """Answers requests until SIGINT or SIGTERM; a SIGINT after that ends the process at once."""
+    """Answers requests until SIGINT or SIGTERM; another SIGINT ends the process at once."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     async with answering(service, listening):
@@ -130,12 +129,12 @@ async def _serve(service: Service, listening: socket.socket, host: str) -> None:
 
 @contextlib.asynccontextmanager
 async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
-    """Answers requests while the block runs; then closes the socket and finishes those begun."""
+    """Answers requests while the block runs; then closes the socket and finishes running ones."""
     runner = web.AppRunner(
         service.application(ROUTES),
-        access_log=None,  # the application has its own line for a request
-        keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
-        handler_cancellation=True,  # the model need not work for a client that has gone
+        access_log=None,  # the application logs requests itself
+        keepalive_timeout=service.limits.timeout,  # until a request's headers have arrived
+        handler_cancellation=True,  # no work for clients that have gone
         shutdown_timeout=service.limits.timeout,
     )
     await runner.setup()
@@ -147,10 +146,10 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
 
 
 class OneLine(logging.Filter):
-    """Writes an error of the HTTP server as one line of the log, and leaves out its repetitions.
+    """Logs an HTTP server error as one line, and suppresses repetitions.
 
     Such an error is usually malformed HTTP, or more connections than the system allows, for which
-    asyncio would write thousands of tracebacks within seconds.
+    asyncio would log thousands of tracebacks within seconds.
     """
 
     def __init__(self):

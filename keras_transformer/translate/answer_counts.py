@@ -1,4 +1,4 @@
-"""Counts of the answers of one call, file or document, for its report."""
+"""Counts of the answers for one call, file or document, for its report."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,9 +10,9 @@ class AnswerCounts:
     """Counts of the best answers to some texts.
 
     Attributes:
-        truncated: how many of the texts were longer than the model reads.
-        unfinished: how many of the answers reached their length limit.
-        from_memory: how many of the answers a translation memory had.
+        truncated: number of texts that exceeded the model's limit.
+        unfinished: number of answers that reached their length limit.
+        from_memory: number of answers from a translation memory.
     """
 
     def __init__(self):
@@ -21,12 +21,12 @@ class AnswerCounts:
         self.from_memory = 0
 
     def add(self, answers: Iterable[Translation]) -> None:
-        """Counts the best answer to each of further texts."""
+        """Adds the best answers to further texts."""
         for answer in answers:
             self.truncated += answer.truncated
             self.unfinished += answer.unfinished
             self.from_memory += answer.from_memory
 
     def of_trees(self) -> dict[str, Any]:
-        """Further counts where the answers are trees; here, they are not."""
+        """Further counts if the answers are trees; here, they are not."""
         return {}

@@ -1,4 +1,4 @@
-"""The answers of a Translator, and how they are made from what an engine found."""
+"""The answers of a Translator, made from an engine's results."""
 
 import math
 import re
@@ -14,8 +14,8 @@ from keras_transformer.vocabulary.subwords import spelled
 
 Span = tuple[int, int]  # the characters [start, end) of a text
 
-_WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words are separated by ASCII spaces
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte piece
 
 
 class Link(NamedTuple):
@@ -26,13 +26,13 @@ class Link(NamedTuple):
 
 
 class AlignedPair(NamedTuple):
-    """The subwords of a text and of its translation: their probabilities and their alignment."""
+    """The subwords of a text and its translation, with probabilities and alignment."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
     target_pieces: list[str]  # T subwords, "</s>" last
-    source_words: list[int]  # S numbers of words, those between spaces; -1 for none
-    target_words: list[int]  # T numbers of words, likewise
-    # T, of a subword after those before it; natural logarithm; None if scores are not wanted
+    source_words: list[int]  # S word numbers, words being separated by spaces; -1 for none
+    target_words: list[int]  # T word numbers, likewise
+    # T, of each subword given the previous ones; natural logarithm; None if scores are not wanted
     log_probs: list[float] | None
     alignment: list[int]  # T source positions; see search/alignment.py
 
@@ -45,7 +45,7 @@ class AlignedPair(NamedTuple):
         return " ".join(f"{i}-{j}" for i, j in sorted(words))
 
     def links(self, source: str, target: str) -> list[Link]:
-        """The characters of both texts that are aligned: those of subwords, or else of words."""
+        """The aligned characters of both texts: by subwords, or else by words."""
         sources = _spans(source, self.source_pieces, self.source_words)
         targets = _spans(target, self.target_pieces, self.target_words)
         pairs = [(sources[i], span) for i, span in zip(self.alignment, targets, strict=True)]
@@ -56,18 +56,18 @@ class Translation(NamedTuple):
     """One answer to a sentence."""
 
     text: str
-    # Log-probability / length penalty; with `mbr`, expected utility in percent. None if no scores
-    # were asked for and the search needed none.
+    # Log probability / length penalty; with `mbr`, expected utility in percent. None if scores were
+    # # neither requested nor needed by the search.
     score: float | None
-    log_prob: float | None  # natural logarithm, EOS included; None as the score
-    tokens: int  # subwords, EOS counted
+    log_prob: float | None  # natural logarithm, EOS included; None if the score is
+    tokens: int  # subwords, EOS included
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
-    from_memory: bool = False  # a translation memory has it; the score is the model's
+    from_memory: bool = False  # from a translation memory; the score is the model's
 
 
 class AlignedTranslation(NamedTuple):
-    """One answer to a sentence: a Translation, and what its subwords are aligned with."""
+    """One answer to a sentence: a Translation, and the alignment of its subwords."""
 
     text: str
     score: float | None
@@ -83,12 +83,12 @@ class TargetScore(NamedTuple):
     """How probable the model finds a given translation."""
 
     log_prob: float  # natural logarithm, EOS included
-    tokens: int  # subwords, EOS counted
-    truncated: bool = False  # source or target was longer than the limit; its end did not count
+    tokens: int  # subwords, EOS included
+    truncated: bool = False  # source or target was longer than the limit; its end was ignored
 
 
 class PairAttention(NamedTuple):
-    """The attention behind each of T target tokens; see search/alignment.py."""
+    """The attention for each of T target tokens; see search/alignment.py."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
     target_pieces: list[str]  # T subwords, "</s>" last
@@ -101,15 +101,15 @@ class PairAttention(NamedTuple):
 def translations(
     found: Found, vocabularies: VocabularyPair, truncated: Sequence[bool]
 ) -> list[list[Translation]]:
-    """Makes the answers to a batch.
+    """Makes the answers for a batch.
 
-    Hypotheses that do not exist are left out. Where restrictions leave nothing to say, there is one
-    answer with the text "" and score -inf.
+    Missing hypotheses are left out. If restrictions allow no hypothesis, there is one answer with
+    the text "" and score -inf.
 
     Args:
         found: the hypotheses for each sentence.
-        vocabularies: of the model.
-        truncated: for each sentence, whether its source was cut.
+        vocabularies: the model's.
+        truncated: for each sentence, whether its source was truncated.
     """
     lengths = found.lengths.tolist()
     rows = [
@@ -139,7 +139,7 @@ def translations(
 def aligned_pairs(
     explained: Explained, vocabularies: VocabularyPair, sources: Rows, targets: Rows
 ) -> list[AlignedPair]:
-    """Makes an AlignedPair of each source and target, which end in EOS."""
+    """Makes an AlignedPair for each source and target, which end in EOS."""
     pairs = []
     for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
         source, target = source.tolist(), target.tolist()
@@ -158,7 +158,7 @@ def aligned_pairs(
 
 
 def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span | None]:
-    """The characters of each subword; where a vocabulary has changed some, those of its word."""
+    """Returns each subword's characters; its word's where normalization changed the text."""
     spans = _spans_of_pieces(text, pieces)
     if spans is None:
         found = [match.span() for match in _WORD.finditer(text)]
@@ -167,10 +167,10 @@ def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span 
 
 
 def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | None:
-    """Finds subwords one after the other in a text; None if one is not there."""
+    """Finds subwords in order in a text; None if one is missing."""
     encoded = [character.encode("utf-8", errors="replace") for character in text]
     content, place, spans = b"".join(encoded), 0, []
-    # The character that each byte is of, and the end.
+    # The character index of each byte, and of the end.
     characters = [number for number, code in enumerate(encoded) for _ in code] + [len(text)]
     for piece in pieces:
         byte = _BYTE.fullmatch(piece)

@@ -1,12 +1,12 @@
-"""Minimum Bayes risk: the translation that is most like all others (Kumar and Byrne 2004).
+"""Minimum Bayes risk: the translation most similar to all others (Kumar and Byrne 2004).
 
-The most probable translation may be unlike most of what a model finds probable. The expected
-utility of a translation h, given translations y of the same text, is
+The most probable translation may differ from most of the probable ones. The expected utility of a
+translation h, given translations y of the same text, is
 
-    sum of p(y) u(h, y) over y,    u: sacreBLEU's score of sentence h by reference y
+    sum of p(y) u(h, y) over y, u: sacreBLEU's score of sentence h with reference y
 
-where p(y) is the probability of y among them, or, of a random sample, the share of the draws that
-are y (Eikema and Aziz 2020).
+where p(y) is the probability of y among them, or, for samples, the share of samples equal to y
+(Eikema and Aziz 2020).
 """
 
 import math
@@ -20,17 +20,16 @@ from keras_transformer.translate.answers import Translation
 def by_utility(
     answers: Sequence[Translation], utility: Utility, sampled: bool
 ) -> list[Translation]:
-    """Ranks the translations of a text by expected utility, equal ones once.
+    """Ranks the translations of a text by expected utility, without duplicates.
 
     Args:
-        answers: at least one; one alone is returned as it is.
-        utility: "chrf" or "bleu", of sentences.
-        sampled: whether they were drawn at random, and not searched.
+        answers: at least one; a single one is returned unchanged.
+        utility: "chrf" or "bleu", for sentences.
+        sampled: whether they were sampled rather than searched.
 
-    Returns:
-        What was given, with expected utilities, in percent, as scores.
+    Returns: The translations, with expected utilities, in percent, as scores.
     """
-    from sacrebleu.metrics import BLEU, CHRF  # not needed where nothing is ranked
+    from sacrebleu.metrics import BLEU, CHRF  # not needed if nothing is ranked
 
     if len(answers) == 1:
         return list(answers)
@@ -44,7 +43,7 @@ def by_utility(
         scores = (w * metric.sentence_score(text, [other]).score for other, w in weights.items())
         return sum(scores) / weights.total()
 
-    # Of equal texts, which were written by other subwords, the most probable one stays.
+    # Among equal texts with different subwords, the most probable one is kept.
     different = {answer.text: answer for answer in sorted(answers, key=lambda one: one.log_prob)}
     ranked = [answer._replace(score=expected(text)) for text, answer in different.items()]
     return sorted(ranked, key=lambda answer: (-answer.score, -answer.log_prob))

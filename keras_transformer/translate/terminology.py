@@ -1,4 +1,4 @@
-"""Required phrases of translations, from a list of terms."""
+"""Required phrases for translations, from a terminology."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from keras_transformer.errors import require
 
 
 def check_terminology(terminology: dict[str, str] | None) -> None:
-    """Raises InputError for a phrase that is empty; None is no terminology."""
+    """Raises InputError for an empty phrase; None means no terminology."""
     for source, target in (terminology or {}).items():
         has_phrases = source.strip() and target.strip()
         rule = "must have a source phrase and a target phrase in each entry"
@@ -17,14 +17,15 @@ def check_terminology(terminology: dict[str, str] | None) -> None:
 def required_phrases_of(
     texts: Iterable[str], terminology: dict[str, str] | None
 ) -> list[list[str]] | None:
-    """The target phrases of the source phrases that occur in each text as whole words.
+    """Returns the target phrases for the source phrases that occur as whole words in each text.
 
-    Of phrases that overlap, the first one counts, or the longest. Without terminology, it is None.
+    Among overlapping phrases, the first one counts, or the longest. Returns None without a
+    terminology.
     """
     if not terminology:
         return None
     longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-    # Each phrase of a text once, in their order.
+    # Each phrase in a text once, in order.
     found = [dict.fromkeys(pattern.findall(text)) for text in texts]
     return [[terminology[phrase] for phrase in phrases] for phrases in found]

@@ -1,4 +1,4 @@
-"""The texts that a caller passes: checked, and made into ids."""
+"""Checks the texts that a caller passes, and encodes them as ids."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +17,15 @@ from keras_transformer.search.engine import Rows
 from keras_transformer.search.streams import cores
 from keras_transformer.vocabulary.subwords import Subwords
 
-# Spaces, line ends and control characters of any script: nothing that could be translated.
+# Spaces, line ends and control characters in any script: nothing to translate.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
-MIN_TEXTS_PER_THREAD = 64  # fewer are cut faster by one thread
+MIN_TEXTS_PER_THREAD = 64  # fewer are encoded faster by one thread
 
 
 def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> DecodingConfig:
-    """Returns `decoding` with other options; those that are None do not count.
+    """Returns `decoding` with options replaced; those that are None are ignored.
 
-    Raises:
-        InputError: for an option of a value that it cannot have.
+    Raises: InputError: for an invalid option value.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if "forbidden_phrases" in given:
@@ -36,7 +35,7 @@ def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> Decodi
 
 
 def search_settings(options: DecodingConfig, vocabulary: Subwords) -> SearchSettings:
-    """The settings of a search, with the ids of its forbidden phrases.
+    """Returns the search settings, with the ids of forbidden phrases.
 
     Raises:
         InputError: if a forbidden phrase has no subwords.
@@ -44,20 +43,20 @@ def search_settings(options: DecodingConfig, vocabulary: Subwords) -> SearchSett
     if not options.forbidden_phrases:
         return SearchSettings(options)
     phrases = vocabulary.encode(options.forbidden_phrases)
-    rule = "must have a subword in each phrase"
+    rule = "must have at least one subword in each phrase"
     require(all(phrases), "forbidden_phrases", rule, options.forbidden_phrases)
     return SearchSettings(options, tuple(tuple(phrase) for phrase in phrases))
 
 
 class EncodedTexts(NamedTuple):
-    """Texts as ids, with EOS, cut to the limit of the model."""
+    """Texts as ids with EOS, truncated to the model's limit."""
 
     ids: Rows
-    truncated: list[bool]  # whether a text was longer and its end is missing
+    truncated: list[bool]  # whether each text was truncated
 
 
 def encoded(vocabulary: Subwords, texts: Sequence[str]) -> Rows:
-    """Cuts texts into subwords, without EOS: none for a blank text, even if it has a code."""
+    """Encodes texts, without EOS; a blank text gives no ids, even with a code."""
     code = f"(?:{pattern_of(vocabulary.languages)})?" if vocabulary.languages else ""
     is_blank = regex.compile(code + BLANK_PATTERN).fullmatch
     threads = min(cores(), 1 + len(texts) // MIN_TEXTS_PER_THREAD)
@@ -66,7 +65,7 @@ def encoded(vocabulary: Subwords, texts: Sequence[str]) -> Rows:
 
 
 def with_eos(rows: Rows, limit: int) -> EncodedTexts:
-    """Cuts rows to at most `limit` ids with EOS, and ends them in it."""
+    """Truncates rows to `limit` ids including EOS, and appends EOS."""
     truncated = [len(row) > limit - 1 for row in rows]
     ids = [np.append(row[: limit - 1], np.int32(EOS_ID)) for row in rows]
     return EncodedTexts(ids, truncated)
@@ -76,7 +75,7 @@ def rows_of(ids: ArrayLike, vocab_size: int, argument: str) -> np.ndarray:
     """Checks ids that a caller passes, and returns them as int32 [B, S].
 
     Raises:
-        InputError: which names the argument, if they have another shape or are not ids.
+        InputError: naming the argument, if the shape is wrong or they are not ids.
     """
     try:
         found = np.asarray(ids)
@@ -92,16 +91,15 @@ def rows_of(ids: ArrayLike, vocab_size: int, argument: str) -> np.ndarray:
 
 
 def as_texts(texts: Iterable[str], argument: str) -> list[str]:
-    """Makes a list of any iterable of strings.
+    """Converts any iterable of strings to a list.
 
-    A string is an iterable of strings, too, of its letters: it is refused.
+    A single string, itself an iterable of letters, is rejected.
 
     Args:
-        texts: what the caller gave.
-        argument: what the caller calls it, for errors.
+        texts: the caller's texts.
+        argument: the caller's name for them, for errors.
 
-    Raises:
-        InputError: for a single string, or for anything else that is no text.
+    Raises: InputError: for a single string, or for items that are not strings.
     """
     is_many = _is_many(texts)
     rule = 'must be a list of strings; for one text write ["..."]'
@@ -120,15 +118,15 @@ def as_text(text: Any, argument: str) -> str:
 
 
 def as_text_lists(rows: Iterable[Iterable[str]], argument: str) -> list[list[str]]:
-    """Makes lists of any iterable of iterables of strings; see `as_texts`."""
+    """Converts any iterable of iterables of strings to lists; see `as_texts`."""
     is_many = _is_many(rows)
-    rule = 'must be a list with a list of strings for each text, as [["..."]]'
+    rule = 'must be a list with a list of strings for each text, such as [["..."]]'
     require(is_many, argument, rule, shown(rows))
     return [as_texts(row, f"{argument}[{place}]") for place, row in enumerate(rows)]
 
 
 def _is_many(values: Any) -> bool:
-    """Whether these are several values; a string is one, and so is an array of no dimensions."""
+    """Whether these are several values; a string or a zero-dimensional array is a single one."""
     if isinstance(values, str | bytes):
         return False
     return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0

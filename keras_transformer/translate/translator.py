@@ -1,7 +1,7 @@
-"""Texts in, answers out: one Translator, whatever engine holds the model.
+"""The Translator: texts in, answers out, with any engine.
 
-`keras_transformer.load` makes it. It cuts texts into subwords once, makes batches of similar
-length, has the engine compute several of them at a time (search/streams.py), and makes answers.
+`keras_transformer.load` creates it. It encodes texts once, forms batches of similar length, runs
+several of them on the engine in parallel (search/streams.py), and makes answers.
 """
 
 import copy
@@ -55,19 +55,19 @@ class Translator:
     """Translates and scores any number of texts, in batches of similar length.
 
     Args:
-        engine: holds the model.
-        vocabularies: of the source and the target.
-        card: what is known of the model, and how it translates.
-        make_model: makes the Keras model; None where there is none to make.
+        engine: the engine, with the model.
+        vocabularies: the source and target vocabularies.
+        card: the facts about the model, and its decoding options.
+        make_model: builds the Keras model; None if there is none.
 
     Attributes:
         card: the ModelCard.
         config: the DecodingConfig, `card.decoding`.
-        target_languages: those of a model of several directions, as `translate` takes them; none
-            for other models.
+        target_languages: a multi-directional model's target languages, as `translate` takes them;
+            empty for other models.
 
     Raises:
-        InputError: if there are more beams than subwords.
+        InputError: if the beam size exceeds the vocabulary size.
     """
 
     def __init__(
@@ -96,18 +96,18 @@ class Translator:
     def model(self) -> "keras.Model":
         """The Transformer, a keras.Model that is compiled for `fit`.
 
-        It is read when it is first asked for, and is a copy: changing it does not change this
-        translator. `model.save` it beside the files of its vocabulary, and load that.
+        It is read on first access and is a copy: changing it does not change this translator. Save
+            it with `model.save` next to its vocabulary files, and load that.
 
         Raises:
             InputError: for an ensemble, and for an export with int8 weights.
         """
-        rule = "must be asked of a translator that keras_transformer.load has loaded"
+        rule = "must be read from a translator loaded by keras_transformer.load"
         require(self._make_model is not None, "model", rule, "another translator")
         return self._make_model()
 
     def with_alpha(self, alpha: float) -> "Translator":
-        """The same model with another length penalty (section 6.1)."""
+        """Returns the same model with another length penalty (section 6.1)."""
         changed = copy.copy(self)
         changed.config = dataclasses.replace(self.config, alpha=alpha)
         changed.card = dataclasses.replace(self.card, decoding=changed.config)
@@ -115,11 +115,11 @@ class Translator:
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """Which weights the model has, as far as that is known: {"checkpoint", "step", ...}."""
+        """Which weights the model has, if known: {"checkpoint", "step", ...}."""
         return {} if self.card.checkpoint is None else self.card.checkpoint.to_json()
 
     def new_counts(self) -> AnswerCounts:
-        """Returns counts of no answers yet, to which those of this translator can be added."""
+        """Returns empty counts for this translator's answers."""
         return AnswerCounts()
 
     def translate(
@@ -132,22 +132,23 @@ class Translator:
         scores: bool = True,
         to: str | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
-        """Returns the translations of each text, best first: from one to `beam_size`.
+        """Returns one to `beam_size` translations of each text, best first.
 
         Args:
-            texts: of any length; they may be empty.
-            progress: whether to draw a bar on stderr.
-            target_prefixes: what the translations of each text begin with, "" for anything. A
-                prefix should end with a word, as its subwords are kept. Spaces around it do not
-                count. The translation of a blank text is empty in any case.
-            aligned: whether to return AlignedTranslations, of the exact ones (`n_best` of `load`).
-            required_phrases: what the translations of each text contain, cut as forbidden ones.
-            scores: whether scores are wanted. Greedy search is faster without them; they are None.
-            to: the target language, such as "de", for a model of several; see `with_codes`.
+            texts: texts of any length, possibly empty.
+            progress: whether to show a progress bar on stderr.
+            target_prefixes: a prefix for the translations of each text, "" for none. A prefix
+                should end at a word boundary, as its subwords are kept. Spaces around it are
+                ignored. The translation of a blank text is always empty.
+            aligned: whether to return AlignedTranslations, for the exact ones (`n_best` of `load`).
+            required_phrases: phrases that the translations of each text must contain, encoded like
+                forbidden ones.
+            scores: whether to compute scores. Greedy search is faster without them; they are None.
+            to: the target language, such as "de", if the model has several; see `with_codes`.
 
         Raises:
             InputError: if the model's weights are not finite, prefixes or phrases do not fit,
-                `texts` is one text and not a list, or the language is missing or unknown.
+                `texts` is a single string, or the language is missing or unknown.
         """
         texts = self.with_codes(texts, to)
         return self.translate_coded(
@@ -160,20 +161,18 @@ class Translator:
         )
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
-        """Puts the code of a language before texts, as a model of several languages reads it.
+        """Prepends a language code to texts, as models with several target languages expect.
 
         Args:
-            texts: of any number. Blank ones stay as they are.
-            to: the language, one of `target_languages`. It can be left out of a model that
-                translates into one language, and for texts that have a code, as ">>de<< A dog."
+            texts: any number of texts. Blank ones stay unchanged.
+            to: the language, one of `target_languages`. It can be omitted if the model has one
+                target language, or if the texts have codes, as in ">>de<< A dog."
 
-        Returns:
-            The texts, as `translate` and the graphs of an export take them. Those for a model whose
-            texts have no codes stay as they are.
+        Returns: The texts, as `translate` and the graphs of an export take them; unchanged for a
+            model without codes.
 
-        Raises:
-            InputError: for a language that the model does not know, for none where a text has no
-                code, and for a text with a code where there is a language.
+        Raises: InputError: for a language that the model does not know, for a missing language if a
+            text has no code, and for a text with a code if a language is given.
         """
         texts = as_texts(texts, "texts")
         known = ", ".join(self.target_languages) or "none, as the model has one target language"
@@ -186,20 +185,20 @@ class Translator:
         for text in texts:
             codes = self._codes_in(text)
             if to is not None:
-                rule = "must be without the code of a language, which to puts before them"
+                rule = "must not have language codes, which to adds"
                 require(not codes, "texts", rule, shown(text))
             elif text.strip():
                 begins_with_code = codes and text.startswith(codes[0])
-                rule = f"must be given for texts that begin with no code, one of {known}"
+                rule = f"must be given for texts without a language code, one of {known}"
                 require(begins_with_code, "to", rule, shown(text))
-                rule = "must have no code of a language but at the beginning"
+                rule = "must only have a language code at the beginning"
                 require(len(codes) == 1, "texts", rule, shown(text))
         if to is None:
             return texts
         return [f"{code_of(to)} {text}" if text.strip() else text for text in texts]
 
     def _codes_in(self, text: str) -> list[str]:
-        """The codes of target languages that a text has anywhere."""
+        """Returns the target language codes anywhere in a text."""
         return self._code_pattern.findall(text) if ">>" in text else []
 
     def translate_coded(
@@ -212,10 +211,10 @@ class Translator:
         scores: bool = True,
         exact: int | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
-        """Like `translate`, for texts that have their codes; see `with_codes`.
+        """Like `translate`, for texts that already have codes; see `with_codes`.
 
         Args:
-            exact: how many of the translations must be the best ones; those of `config` if None.
+            exact: how many of the translations must be the best ones; `config.exact` if None.
         """
         sources, truncated = self._encode_sources(texts)
         prefixes = self._encode_prefixes(sources, target_prefixes)
@@ -258,7 +257,7 @@ class Translator:
         """Scores each target as a translation of its source; see `with_codes` for `to`.
 
         Raises:
-            InputError: if there are not as many targets as sources, a language is missing, or the
+            InputError: if the numbers of sources and targets differ, a language is missing, or the
                 model's weights are not finite.
         """
         sources = self.with_codes(as_texts(sources, "sources"), to)
@@ -285,7 +284,7 @@ class Translator:
         """Aligns each target with its source; see `with_codes` for `to`.
 
         Raises:
-            InputError: if there are not as many targets as sources, or a language is missing.
+            InputError: if the numbers of sources and targets differ, or a language is missing.
         """
         sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, _), (target_ids, _) = self._encode_pairs(sources, targets)
@@ -297,7 +296,7 @@ class Translator:
         )
 
     def attention(self, source: str, target: str, to: str | None = None) -> PairAttention:
-        """Returns the attention of all heads for a text and a translation of it.
+        """Returns the attention of all heads for a text and its translation.
 
         Raises:
             InputError: for an ensemble, or if the language is missing; see `with_codes`.
@@ -305,7 +304,7 @@ class Translator:
         as_text(source, "source")
         as_text(target, "target")
         received = f"an ensemble of {len(self.card.ensemble)}"
-        require(not self.card.ensemble, "attention", "must be asked of a single model", received)
+        require(not self.card.ensemble, "attention", "must be used with a single model", received)
         (sources, _), (targets, _) = self._encode_pairs(self.with_codes([source], to), [target])
         found = self.engine.explain(sources, targets, attention=True)
         return PairAttention(
@@ -318,18 +317,18 @@ class Translator:
         )
 
     def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
-        """Scores one batch of pairs that are ids already.
+        """Scores one batch of pairs of ids.
 
         Args:
             source: int [B, S]; each row ends in EOS and then padding.
             target: int [B, T]; the same.
 
         Returns:
-            float32 [B], log-probabilities, EOS included; 0 for a target of padding alone.
+            float32 [B], log probabilities, EOS included; 0 for a target that is all padding.
 
         Raises:
-            InputError: if they are not such ids, not as many rows, or longer than the model has
-                learned positions; or if the model's weights are not finite.
+            InputError: if they are not such ids, the numbers of rows differ, they exceed the
+                model's learned positions, or the model's weights are not finite.
         """
         config = self.card.config
         source_ids = rows_of(source, config.source_vocab_size or config.vocab_size, "source")
@@ -339,30 +338,30 @@ class Translator:
         require(is_same, "target", "must have as many rows as source", received)
         for name, ids in (("source", source_ids), ("target", target_ids)):
             has_positions = config.longest_text is None or ids.shape[1] <= config.longest_text
-            rule = f"must be at most {config.longest_text} ids, the model's max_positions"
+            rule = f"must have at most {config.longest_text} ids, the model's max_positions"
             require(has_positions, name, rule, ids.shape[1])
         return self.engine.score(source_ids, target_ids)
 
     def count_subwords(self, texts: Sequence[str]) -> list[int]:
-        """Counts the subwords of sources, without EOS."""
+        """Counts the subwords in sources, without EOS."""
         return [len(row) for row in encoded(self.vocabularies.source, texts)]
 
     def _encode_sources(self, texts: Iterable[str]) -> EncodedTexts:
-        """Cuts sources into ids, at most `source_limit` with EOS."""
+        """Encodes sources as at most `source_limit` ids with EOS."""
         rows = encoded(self.vocabularies.source, as_texts(texts, "texts"))
         return with_eos(rows, self.source_limit)
 
     def _encode_pairs(
         self, sources: Iterable[str], targets: Iterable[str]
     ) -> tuple[EncodedTexts, EncodedTexts]:
-        """Cuts sources and targets into ids, with EOS."""
+        """Encodes sources and targets, with EOS."""
         sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
         require_one_each(sources, targets, "targets", "sources")
         target_rows = encoded(self.vocabularies.target, targets)
         return self._encode_sources(sources), with_eos(target_rows, self.target_limit)
 
     def _encode_prefixes(self, sources: Rows, prefixes: Iterable[str] | None) -> Rows:
-        """Cuts the beginnings of translations into ids, without EOS; none if not given."""
+        """Encodes the prefixes of translations, without EOS; empty if not given."""
         if prefixes is None:
             return [np.zeros(0, np.int32)] * len(sources)
         prefixes = as_texts(prefixes, "target_prefixes")
@@ -376,11 +375,11 @@ class Translator:
     def _encode_phrases(
         self, sources: Rows, required_phrases: Iterable[Iterable[str]] | None
     ) -> list[Rows] | None:
-        """Cuts required phrases into ids, without EOS; None if not given."""
+        """Encodes required phrases, without EOS; None if not given."""
         if required_phrases is None:
             return None
         required_phrases = as_text_lists(required_phrases, "required_phrases")
-        rule = "must be asked of a search"
+        rule = "must be used with a search"
         require(self.config.sampling is None, "required_phrases", rule, "random draws")
         require_one_each(sources, required_phrases, "required_phrases")
         every_phrase = list(itertools.chain(*required_phrases))
@@ -393,14 +392,14 @@ class Translator:
         return phrase_ids
 
     def phrase_ids(self, phrases: Sequence[str], argument: str) -> Rows:
-        """Cuts phrases that translations must contain into ids.
+        """Encodes phrases that translations must contain.
 
         Args:
-            phrases: any number.
-            argument: what the caller calls them, for errors.
+            phrases: any number of phrases.
+            argument: the caller's name for them, for errors.
 
-        Raises:
-            InputError: for a phrase that has no subwords, or characters that the vocabulary lacks.
+        Raises: InputError: for a phrase without subwords, or with characters missing from the
+            vocabulary.
         """
         rows = encoded(self.vocabularies.target, [phrase.strip(SPACES) for phrase in phrases])
         wrong = [
@@ -408,12 +407,12 @@ class Translator:
             for phrase, ids in zip(phrases, rows, strict=True)
             if len(ids) == 0 or has_unknown(ids)
         ]
-        rule = "must have subwords, and characters that the vocabulary has"
+        rule = "must have subwords, and only characters in the vocabulary"
         require(not wrong, argument, rule, shown(wrong))
         return rows
 
     def _require_room(self, source: np.ndarray, count: int, text: str, argument: str) -> None:
-        """Refuses text that leaves no room for the EOS of a translation."""
+        """Rejects text that leaves no room for a translation's EOS."""
         room = min(len(source) + self.config.extra_length, self.target_limit) - 1
         rule = f"must have at most {room} subwords for the sentence"
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
@@ -425,7 +424,7 @@ class Translator:
         rows: Sequence[list[list[Translation]]],
         scores: bool,
     ) -> list[list[list[AlignedTranslation]]]:
-        """Aligns the exact translations of all batches, one rank after the other."""
+        """Aligns the exact translations of all batches, one rank after another."""
         answers = [[[] for _ in batch] for batch in rows]
         for rank in range(requests[0].exact if requests else 0):
             pairs = []
@@ -442,18 +441,18 @@ class Translator:
         return answers
 
     def _align_pair(self, pair: tuple[Rows, Rows], log_probs: bool = True) -> list[AlignedPair]:
-        """Aligns the targets of a batch with its sources."""
+        """Aligns a batch's targets with its sources."""
         sources, targets = pair
         explained = self.engine.explain(sources, targets, log_probs=log_probs)
         return aligned_pairs(explained, self.vocabularies, sources, targets)
 
     def _score_pair(self, pair: tuple[Rows, Rows]) -> np.ndarray:
-        """Scores the targets of a batch: float32 [B]."""
+        """Scores a batch's targets: float32 [B]."""
         sources, targets = pair
         return self.engine.score(sources, targets)
 
     def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Cuts rows into batches of similar length, as places of `lengths`."""
+        """Groups rows into batches of similar length, as indices into `lengths`."""
         return list(length_batches(lengths, self.config.batch_tokens, self.engine.streams))
 
     def _in_streams(
@@ -463,7 +462,7 @@ class Translator:
         batches: Sequence[list[int]],
         progress: bool,
     ) -> Iterator:
-        """Yields the results for the input of each batch, and draws a bar on stderr if asked to."""
+        """Yields the results for each batch's input, with an optional progress bar on stderr."""
         total = sum(map(len, batches))
         with tqdm(total=total, unit="sentence", disable=not progress) as bar:
             results = in_streams(function, inputs, self.engine.streams)
@@ -477,7 +476,7 @@ def _chosen(rows: Sequence, places: Sequence[int]) -> list:
 
 
 def _in_order(results: Sequence[Sequence], batches: Sequence[list[int]]) -> list:
-    """The results of all batches in the order of the rows that the batches were made of."""
+    """Returns the results of all batches in the original order of the rows."""
     ordered: list[Any] = [None] * sum(map(len, batches))
     for batch, found in zip(batches, results, strict=True):
         for place, result in zip(batch, found, strict=True):
@@ -486,6 +485,6 @@ def _in_order(results: Sequence[Sequence], batches: Sequence[list[int]]) -> list
 
 
 def require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str = "texts") -> None:
-    """Refuses other than one row for each source; `of` is the argument that has the sources."""
+    """Requires one row for each source; `of` is the name of the sources' argument."""
     received = f"{len(rows)} for {len(sources)}"
     require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)

@@ -1,4 +1,4 @@
-"""The vocabularies of source and target, which are one where both sides share it (section 5.1)."""
+"""The source and target vocabularies, which may be shared (section 5.1)."""
 
 import os
 from typing import NamedTuple
@@ -8,22 +8,21 @@ from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from keras_transformer.vocabulary.subwords import Subwords
 
-# The names of the files in a data or model directory, without suffixes.
+# File names in a data or model directory, without suffixes.
 SHARED, SEPARATE = ("vocabulary",), ("source_vocabulary", "target_vocabulary")
 
 
 class VocabularyPair(NamedTuple):
-    """The vocabularies of both sides: the same object twice where they share one."""
+    """The vocabularies of both sides: the same object twice if shared."""
 
     source: Subwords
     target: Subwords
 
     @staticmethod
     def load(folder: str | os.PathLike) -> "VocabularyPair":
-        """Reads the vocabularies of a data or model directory.
+        """Reads the vocabularies in a data or model directory.
 
-        Raises:
-            InputError: for files that are missing, too many or damaged.
+        Raises: InputError: for missing, superfluous or damaged files.
         """
         files = []
         for name in SHARED + SEPARATE:
@@ -32,7 +31,7 @@ class VocabularyPair(NamedTuple):
                 if file.is_file():
                     files.append(file)
         names = tuple(file.stem for file in files)
-        rule = f"must hold vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
+        rule = f"must contain vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
         received = ", ".join(file.name for file in files) or "none of them"
         require(names in (SHARED, SEPARATE), None, rule, received, folder)
         if names == SHARED:
@@ -43,12 +42,12 @@ class VocabularyPair(NamedTuple):
 
     @property
     def own_source(self) -> Subwords | None:
-        """The source's vocabulary, where it is not the target's."""
+        """The source vocabulary, if it is separate."""
         return None if self.source is self.target else self.source
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
-        """Their fingerprints, as config.json and the cards of exports name them."""
+        """Their fingerprints, with the field names of config.json and export cards."""
         own_source = self.own_source
         return {
             "vocabulary_fingerprint": self.target.fingerprint,

@@ -1,4 +1,4 @@
-"""Vocabularies that are SentencePiece models, or contain one."""
+"""Vocabularies that are or contain SentencePiece models."""
 
 import itertools
 import re
@@ -11,12 +11,12 @@ from keras_transformer.config import UNK_ID
 from keras_transformer.files.json_files import parse_json
 
 SPACE = "▁"
-BYTE = regex.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
-SPACES = " \t\n\v\f\r"  # those of ASCII
+BYTE = regex.compile(r"<0x([0-9A-F]{2})>")  # a byte piece
+SPACES = " \t\n\v\f\r"  # ASCII
 
 
 def read_model(content: bytes) -> sentencepiece.SentencePieceProcessor:
-    """Makes a processor of the content of a model file; a ValueError says that it is none."""
+    """Makes a processor from a model file's content; raises a ValueError if it is not a model."""
     try:
         return sentencepiece.SentencePieceProcessor(model_proto=content)
     except RuntimeError:
@@ -24,9 +24,9 @@ def read_model(content: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def word_numbers(texts: Sequence[str]) -> list[int]:
-    """Returns, for each part of a text, how many words there are up to its end, less 1.
+    """Returns, for each part of a text, the number of words up to its end, minus 1.
 
-    Words have spaces of ASCII between them.
+    Words are separated by ASCII spaces.
     """
     numbers = []
     count = 0
@@ -35,7 +35,7 @@ def word_numbers(texts: Sequence[str]) -> list[int]:
         words = text.encode("utf-8", errors="replace").split()
         count += len(words)
         if is_in_word and words and text[0] not in SPACES:
-            count -= 1  # the first of them has begun before
+            count -= 1  # the first one began earlier
         if text:
             is_in_word = text[-1] not in SPACES
         numbers.append(count - 1)
@@ -43,12 +43,12 @@ def word_numbers(texts: Sequence[str]) -> list[int]:
 
 
 def _texts_of(pieces: Sequence[str]) -> list[str]:
-    """The text of each piece; unk is a word."""
+    """Returns the text of each piece; unk is a word."""
     return [" ⁇ " if id_ == UNK_ID else _text_of(piece) for id_, piece in enumerate(pieces)]
 
 
 def _text_of(piece: str) -> str:
-    """The text of a piece; a byte that is no character of ASCII may be any character here."""
+    """Returns a piece's text; for a non-ASCII byte, any character will do."""
     byte = BYTE.fullmatch(piece)
     return chr(int(byte[1], 16)) if byte else piece.replace(SPACE, " ")
 
@@ -56,7 +56,7 @@ def _text_of(piece: str) -> str:
 def split_codes(
     texts: Sequence[str], code: re.Pattern | regex.Pattern
 ) -> tuple[list[list[str]], list[str]]:
-    """Splits texts into a list with the code they begin with, if any, and what follows it."""
+    """Splits each text into its leading code, as a list that may be empty, and the rest."""
     codes, rest = [], []
     for text in texts:
         match = code.match(text)
@@ -66,17 +66,17 @@ def split_codes(
 
 
 class _Texts:
-    """Base of vocabularies each of whose pieces has a text, `_texts`."""
+    """Base class for vocabularies in which each piece has a text, `_texts`."""
 
     _texts: list[str]
 
     def texts(self, row: Sequence[int | None]) -> list[str]:
-        """The text of each piece; none for None."""
+        """Returns the text of each piece; "" for None."""
         return ["" if id_ is None else self._texts[id_] for id_ in row]
 
 
 class SentencePieces(_Texts):
-    """A SentencePiece model whose ids are those of the vocabulary."""
+    """A SentencePiece model whose ids are the vocabulary's."""
 
     def __init__(self, content: bytes):
         self._processor = read_model(content)
@@ -89,23 +89,23 @@ class SentencePieces(_Texts):
         return self._processor.encode(list(texts), num_threads=threads)
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        # Spaces at the beginning of a text are lost, as with the operation of TensorFlow Text.
+        # Leading spaces are lost, as in TensorFlow Text's operation.
         rows = [list(itertools.dropwhile(lambda id_: id_ == self._space, row)) for row in rows]
-        return self._processor.decode(rows, num_threads=1) if rows else []  # of none, it makes ""
+        return self._processor.decode(rows, num_threads=1) if rows else []  # an empty list gives ""
 
 
 def split_numbered(content: bytes) -> tuple[list[str], bytes]:
-    """Splits the file of NumberedPieces into its pieces and its SentencePiece model."""
+    """Splits a NumberedPieces file into its pieces and its SentencePiece model."""
     pieces, _, model = content.partition(b"\n")
     return parse_json(pieces, "its first line", list[str]), model
 
 
 class NumberedPieces(_Texts):
-    """A SentencePiece model whose pieces have other ids.
+    """A SentencePiece model with a separate numbering of its pieces.
 
-    Each side of a Marian model has a model of its own, and both share one list of pieces. A piece
-    that is not in the list is unk. A language code at the beginning, as ">>fr<<", is a piece. The
-    file begins with a line of JSON, the pieces in the order of their ids; the rest is the model.
+    Each side of a Marian model has its own SentencePiece model, and both share one list of pieces.
+    Pieces not in the list are unk. A leading language code, such as ">>fr<<", is a piece. The file
+    begins with a line of JSON, the pieces in the order of their ids; the rest is the model.
     """
 
     _code = regex.compile(r"(?s)(>>.*?<<)")

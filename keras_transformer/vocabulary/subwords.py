@@ -1,23 +1,23 @@
-"""Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1), and those of other toolkits.
+"""Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1), and other toolkits' kinds.
 
-In all kinds, ids 0 to 3 are pad, bos, eos and unk. `pair` holds the vocabularies of both sides;
-pipelines/vocabulary.py learns them from text, and export/graph_vocabulary.py does the same inside a
+In all kinds, ids 0 to 3 are pad, bos, eos and unk. pair.py holds the vocabularies of both sides,
+pipelines/vocabulary.py learns them from text, and export/graph_vocabulary.py applies them inside a
 TensorFlow graph.
 
-What `decode(encode(text))` returns:
+`decode(encode(text))` returns:
 
     bpe        the text itself, with any Unicode characters (rare ones are spelled in bytes), except
-               that spaces at its beginning are lost and "▁" (U+2581) becomes a space
-    wordpiece  the text itself where the training text contained its characters (any other
-               character becomes the word "⁇"), except that "▁" and line breaks become spaces.
-               Han, kana, Hangul, Thai, Lao, Khmer and Myanmar are cut into single characters.
-    pieces     what the SentencePiece model in it makes of the text; pieces without an id become "⁇"
+               that leading spaces are lost and "▁" (U+2581) becomes a space
+    wordpiece  the text itself if the training text contained its characters (any other character
+               becomes the word "⁇"), except that "▁" and line breaks become spaces. Han, kana,
+               Hangul, Thai, Lao, Khmer and Myanmar are split into single characters.
+    pieces     the result of its SentencePiece model; pieces without an id become "⁇"
 
 The name of a special symbol in a text ("</s>", "[EOS]") never becomes a special id.
 
-A vocabulary may have codes of target languages (language_codes.py), such as ">>de<<". A code at the
-beginning of a text becomes its first id; the space after it is not part of the text. Decoding
-leaves codes out.
+A vocabulary may have codes for target languages (language_codes.py), such as ">>de<<". A code at
+the beginning of a text becomes its first id; the space after it is not part of the text. Decoding
+omits codes.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ TOKENIZERS = {"bpe": SentencePieces, "wordpiece": WordPieces, "pieces": Numbered
 
 
 class Subwords:
-    """A vocabulary with its encoder and decoder; both may be used from any thread.
+    """A vocabulary with its encoder and decoder; both are thread-safe.
 
     Args:
         file: path of the vocabulary, whose suffix determines its kind.
@@ -53,7 +53,7 @@ class Subwords:
         kind: "bpe" (any SentencePiece model), "wordpiece" or "pieces" (of an imported model).
         pieces: the spelling of each id.
         vocab_size: number of ids, including the four special ones.
-        languages: those whose codes it has, in the order of their ids.
+        languages: the languages of its codes, in the order of their ids.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
     """
@@ -76,11 +76,11 @@ class Subwords:
         self._left_out = {PAD_ID, BOS_ID, *self._code_ids.values()}
 
     def encode(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Maps texts to lists of ids; no special ids are added, except for codes.
+        """Maps texts to lists of ids; adds no special ids except codes.
 
         Args:
-            texts: any number of them.
-            threads: how many of them SentencePiece may use.
+            texts: any number of texts.
+            threads: number of threads that SentencePiece may use.
         """
         texts = [text.encode("utf-8", errors="replace").decode("utf-8") for text in texts]
         if not self.languages or self.kind == "pieces":  # it handles codes itself
@@ -101,16 +101,16 @@ class Subwords:
         return self._tokenizer.decode(kept)
 
     def begins_word(self, id_: int) -> bool:
-        """Whether a subword is the first of a word."""
+        """Whether a subword begins a word."""
         piece = self.pieces[id_]
         if self.kind == "wordpiece":
             return piece == JOINER or not piece.startswith(JOINER)
         return piece.startswith(SPACE)
 
     def words(self, row: Sequence[int]) -> list[int]:
-        """Returns the number of the word in the decoded text that each subword ends in.
+        """Returns the number of the word in the decoded text in which each subword ends.
 
-        Words have spaces of ASCII between them and are counted from 0; -1 stands before the first.
+        Words are separated by ASCII spaces and counted from 0; -1 means before the first.
         """
         length = row.index(EOS_ID) if EOS_ID in row else len(row)
         known = [None if id_ in self._left_out else id_ for id_ in row[:length]]
@@ -120,7 +120,7 @@ class Subwords:
 
 
 def spelled(vocabulary: Subwords, row: Sequence[int]) -> list[str]:
-    """Spells ids, "</s>" for EOS."""
+    """Returns the pieces of ids, "</s>" for EOS."""
     return ["</s>" if id_ == EOS_ID else vocabulary.pieces[id_] for id_ in row]
 
 

@@ -1,7 +1,7 @@
-"""WordPiece: words, cut greedily into the longest pieces of a list (Wu et al. 2016).
+"""WordPiece: words, split greedily into the longest pieces in a list (Wu et al. 2016).
 
-Words can be joined again: a single space between two words of letters is part of neither, and
-decoding restores it; every other space is a character "▁" of a word.
+The splitting is reversible: a single space between two words of letters is part of neither, and
+decoding restores it; every other space is a character "▁" in a word.
 """
 
 import functools
@@ -12,13 +12,13 @@ import regex
 from keras_transformer.config import UNK_ID
 from keras_transformer.vocabulary.sentencepiece_models import SPACE
 
-JOINER = "##"  # begins a piece that continues a word
+JOINER = "##"  # prefix of pieces that continue a word
 SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
-MAX_WORDS_KEPT = 1 << 16  # whose pieces are remembered
+MAX_WORDS_KEPT = 1 << 16  # number of cached words
 LETTER = r"[\p{L}\p{N}\p{M}]"
-# Scripts that are written without spaces: each character is a word of its own.
+# Scripts written without spaces: each character is a word.
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-# The text between words of letters. "#" stays alone, so that no word contains the joiner "##".
+# The text between words of letters. "#" is separate, so that no word contains the joiner "##".
 OTHER_WORD = r"#|[^\p{L}\p{N}\p{M}#\n]+"
 
 _unspaced = regex.compile(f"({UNSPACED})")
@@ -28,13 +28,12 @@ _word = regex.compile(rf"{LETTER}+|{OTHER_WORD}")
 
 
 class WordPieces:
-    """The pieces of a vocabulary, with which it encodes and decodes.
+    """The pieces of a WordPiece vocabulary, its encoder and its decoder.
 
     Args:
-        content: of the file, a piece a line.
+        content: the file's content, one piece per line.
 
-    Raises:
-        ValueError: if it is another file.
+    Raises: ValueError: if it is not such a file.
     """
 
     def __init__(self, content: bytes):
@@ -47,7 +46,7 @@ class WordPieces:
         self._cut = functools.lru_cache(MAX_WORDS_KEPT)(self._cut_word)
 
     def encode(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Maps texts to ids; Python's threads would not make it faster."""
+        """Maps texts to ids; Python threads would not speed it up."""
         return [[id_ for word in split_words(text) for id_ in self._cut(word)] for text in texts]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -59,7 +58,7 @@ class WordPieces:
         return texts
 
     def texts(self, row: Sequence[int | None]) -> list[str]:
-        """The text of each piece, with the space before it; none for None."""
+        """Returns the text of each piece, with its leading space; "" for None."""
         spellings = ["" if id_ is None else self._spellings[id_] for id_ in row]
         texts = []
         may_join = False
@@ -78,7 +77,7 @@ class WordPieces:
                 id_ = self._ids.get(prefix + word[start:end])
                 if id_ is not None:
                     break
-            else:  # a character that the vocabulary lacks
+            else:  # a character not in the vocabulary
                 id_, end = UNK_ID, start + 1
             ids.append(id_)
             start = end
@@ -86,13 +85,13 @@ class WordPieces:
 
 
 def split_words(text: str) -> list[str]:
-    """Cuts a text into words.
+    """Splits a text into words.
 
     Example:
         >>> split_words("the dog's 漢字")
         ['the', 'dog', "'", 's', '▁', '漢', '字']
     """
-    text = text.replace("\0", "\ufffd")  # the operations of TensorFlow end a text there
+    text = text.replace("\0", "\ufffd")  # TensorFlow's operations end a text there
     text = text.replace("\r", " ").replace("\n", " ")
     text = _unspaced.sub("\n\\1\n", text)
     text = _space_between_letters.sub("\n", text)
@@ -100,13 +99,13 @@ def split_words(text: str) -> list[str]:
 
 
 def spellings(pieces: Sequence[str]) -> list[str]:
-    """The text that each piece adds when ids are decoded; unk is a word."""
+    """Returns the text that each piece adds when decoding; unk is a word."""
     special = ["", "", "", "\n⁇\r"]
     return special + [_spelling(piece) for piece in pieces[len(special) :]]
 
 
 def _spelling(piece: str) -> str:
-    """The text that a piece adds when ids are decoded.
+    """Returns the text that a piece adds when decoding.
 
     A line break precedes a piece that begins a word of letters, and a carriage return follows a
     piece that may end one: where the two meet, `split_words` removed a space.
