@@ -61,9 +61,7 @@ def main():
     require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
     model_dirs = FLAGS.model_dir.split(",")
     is_alone = FLAGS.weights == "int8" or FLAGS.format != "saved_model"
-    rule = (
-        f"must be a single model for --format={FLAGS.format} --weights={FLAGS.weights}"
-    )
+    rule = f"must be a single model for --format={FLAGS.format} --weights={FLAGS.weights}"
     require(not (len(model_dirs) > 1 and is_alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()
 

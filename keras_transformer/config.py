@@ -191,9 +191,7 @@ class TrainingConfig:
         "float32", "Type of activations; variables stay float32."
     )
     seed: Seed = option(1, "Seed for the weights, dropout and the order of the data.")
-    freeze: str = option(
-        "", "Parts of the model to freeze, such as encoder,embedding."
-    )
+    freeze: str = option("", "Parts of the model to freeze, such as encoder,embedding.")
     lora_rank: Size | None = option(
         None,
         "Train an adapter of this rank (LoRA, arXiv 2106.09685) for the model of init_from, whose "

@@ -1,12 +1,12 @@
-// The attention figure: lines between subwords, a heat map, and all heads as small heat maps.
-// The served page imports this file, and every offline page holds it: see showAttention.
+// The attention figure: lines between subwords, a heat map, and small heat maps of all heads.
+// The served page imports this file, and offline pages embed it: see showAttention.
 // Layers, heads and subwords are counted from 0 and shown from 1.
 
-const FAINT = 0.01; // lines of smaller weight are not drawn
+const FAINT = 0.01; // lines with smaller weights are not drawn
 const KINDS = { // field of the answer, title, headings of queries and keys
   cross: ["memory", "Cross-attention", "Translation", "attends to the source"],
   encoder: ["encoder", "Encoder self-attention", "Source", "attends to the source"],
-  decoder: ["decoder", "Decoder self-attention", "Translation", "attends to what is written"],
+  decoder: ["decoder", "Decoder self-attention", "Translation", "attends to earlier words"],
 };
 const MARKUP = `
 <div class="controls" id="controls">
@@ -20,16 +20,16 @@ const MARKUP = `
 <ol class="words queries" id="queries" aria-labelledby="queries-title"></ol>
 <svg id="links" preserveAspectRatio="none" role="img" aria-labelledby="caption"></svg>
 <ol class="words keys" id="keys" aria-labelledby="keys-title"></ol>
-</div><figcaption><b id="caption"></b> <span id="reading"></span> Point at a word to isolate it, or go
-there with the arrow keys; click to keep it, Escape to let go.</figcaption></figure>
+</div><figcaption><b id="caption"></b> <span id="reading"></span> Point at a word to isolate it, or move
+to it with the arrow keys; click to pin it, Escape to release it.</figcaption></figure>
 <figure><div class="scroll" tabindex="0" role="region" aria-label="Heat map">
 <table id="heat" aria-labelledby="caption"></table>
 </div><figcaption id="heat-caption"></figcaption></figure>
 </div>
 <section aria-labelledby="overview-title">
 <h2 id="overview-title">All heads</h2>
-<p class="note">2.3 is head 3 of layer 2. Choose a head to see it above; a click with Shift adds it
-to those that are shown of its layer, or takes it away.</p>
+<p class="note">2.3 is head 3 of layer 2. Click a head to show it above; Shift-click adds it to the
+heads shown for its layer, or removes it.</p>
 <p class="note" id="ordering"><label>Order: <select name="order" id="order">
 <option value="">by layer and head</option></select></label> <span id="meaning"></span></p>
 <div class="overview" id="overview"></div>
@@ -37,7 +37,7 @@ to those that are shown of its layer, or takes it away.</p>
 
 export const $ = (id) => document.getElementById(id);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
-// A head's colour, lighter on a dark page; the printed pictures have the same.
+// A head's colour, lighter on a dark page; the same as in printed pictures.
 const colour = (head, opacity = 1) => {
   const hue = (210 + 137.5 * head) % 360;
   return `light-dark(hsl(${hue} 60% 45% / ${opacity}), hsl(${hue} 60% 68% / ${opacity}))`;
@@ -46,16 +46,16 @@ const colour = (head, opacity = 1) => {
 let root = null; // the element that holds the figure
 let given = null; // see showAttention
 let view = null; // {field, queries, keys: labels; weights: [N][H][Q][K]} of the chosen kind
-// side and index: the isolated subword of "queries" or "keys", or null; held: whether it was
+// side and index: the isolated subword in "queries" or "keys", or null; held: whether it was
 // clicked; order: the measure that all heads are sorted by, or "".
 const state = { kind: "cross", order: "" };
 
 /**
- * Draws the figure in `place`; what was chosen before stays chosen. A page has one figure.
+ * Draws the figure in `place`; selections are kept. A page has one figure.
  *
  * data: {source_labels, target_labels, encoder, decoder, memory}, as /attention answers;
- *       perhaps readAtMost: subwords that the model reads of a source;
- *       perhaps {measures: {name: meaning},
+ *       optionally readAtMost: the model's limit on source subwords;
+ *       optionally {measures: {name: meaning},
  *                summary: {encoder, decoder, memory: for each head, a number for each measure}}
  */
 export function showAttention(place, data) {
@@ -110,18 +110,18 @@ function drawAll() {
   draw();
 }
 
-// What a choice of layer and heads changes.
+// Everything that depends on the selected layer and heads.
 function draw() {
   const { kind, layer, heads } = state;
   const all = view.weights[layer].length;
   const shown = heads.length === all && all > 1 ? `all ${all} heads`
     : `head${heads.length > 1 ? "s" : ""} ${heads.map((head) => head + 1).join(", ")} of ${all}`;
   const cut = given.source_labels.length >= given.readAtMost
-    ? ` The source is cut after ${given.readAtMost} subwords, the most that the model reads.` : "";
+    ? ` The source is truncated to ${given.readAtMost} subwords, the model's limit.` : "";
   $("caption").textContent =
     `${KINDS[kind][1]}, layer ${layer + 1} of ${view.weights.length}, ${shown}.`;
-  $("reading").textContent = (heads.length > 1 ? "Colours are heads, numbers their means. " : "") +
-    `A line is as opaque as its weight.${cut}`;
+  $("reading").textContent = (heads.length > 1 ? "Colours stand for heads, numbers are their means. " : "") +
+    `A line's opacity is its weight.${cut}`;
   const head = heads.length === 1 ? heads[0] : heads.length === all ? "all" : null;
   for (const input of $("controls").querySelectorAll("input")) {
     input.checked = input.value === `${{ kind, layer, head }[input.name]}`;
@@ -152,10 +152,10 @@ function drawHeat() {
   const { heads } = state;
   $("heat").style.setProperty("--tint", heads.length > 1 ? "var(--quiet)" : colour(heads[0]));
   $("heat-caption").textContent = "Rows attend to columns. " +
-    `${heads.length > 1 ? "Means of the heads" : "Weights"} from 0.05 on are written.`;
+    `${heads.length > 1 ? "Means of the heads" : "Weights"} of at least 0.05 are shown.`;
 }
 
-// What pointing at a subword changes: the lines, and boxes and numbers at those that it is tied to.
+// Everything that depends on the isolated subword: lines, and boxes and numbers at linked subwords.
 function mark() {
   const { heads, side, index, held } = state;
   // Lines of an isolated subword end side by side, so that no colour hides another.
@@ -236,7 +236,7 @@ function answerChange({ target: { name, value } }) {
   drawAll();
 }
 
-// A click on one of all heads shows it, alone or beside others of its layer.
+// A click on one of all heads shows it, alone or with others in its layer.
 function chooseTile(tile, add) {
   const [layer, head] = [+tile.dataset.layer, +tile.dataset.head];
   const before = new Set(add && layer === state.layer ? state.heads : []);
@@ -256,7 +256,7 @@ function placeOf(target) {
   return found ? { side: found.side, index: +found.index } : { side: null, index: null };
 }
 
-// A click holds a subword, or lets go of it; to point at one has no effect meanwhile.
+// A click pins a subword, or releases it; pointing has no effect meanwhile.
 function isolate(target, click = false) {
   const place = placeOf(target);
   const same = place.side === state.side && place.index === state.index;
@@ -266,7 +266,7 @@ function isolate(target, click = false) {
   mark();
 }
 
-// Arrow keys go along the subwords of a side, and across to the other.
+// Arrow keys move along the subwords on a side, and across to the other.
 function moveFocus(event) {
   const { side, index } = placeOf(event.target);
   const step = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: 0, ArrowRight: 0 }[event.key];

@@ -1,16 +1,16 @@
 """Beam search with a length penalty (section 6.1), as pure functions over a step function.
 
-The search knows neither the model nor the text: `step_fn` computes the logits of the next token of
-every beam, and the cache is what the step function keeps, such as cache.SearchCache. A hypothesis
-Y, its EOS counted, scores
+The search knows neither the model nor the text: `step_fn` computes the logits for the next token of
+every beam, and the cache is its state, such as cache.SearchCache. A hypothesis Y, EOS included,
+scores
 
     log P(Y) / lp(Y),    lp(Y) = ((5 + |Y|) / 6)^alpha     (Wu et al. 2016, equation 14).
 
-Each step extends the K alive hypotheses of a sentence by the 2K best tokens: at most K of them are
-EOS, so that at least K hypotheses stay alive whatever finishes. A sentence stops at its maximum
-length, or when no alive hypothesis can still enter its best `n_best`; with `early_stopping`, when
-none could enter the best K at its present length. Sentences that have stopped leave the batch, a
-round of steps at a time; what a sentence gets does not depend on the others.
+Each step considers the 2K best one-token extensions of a sentence's K alive hypotheses: at most K
+of them are EOS, so at least K hypotheses stay alive. A sentence stops at its maximum length, or
+when no alive hypothesis can still enter its best `n_best`; with `early_stopping`, when none could
+enter the best K at its current length. Finished sentences leave the batch between rounds of steps;
+a sentence's result does not depend on the others.
 
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
@@ -42,50 +42,50 @@ class Cache(Protocol):
     """The cache of a step function: a named tuple of tensors [B, ...], or nests of them."""
 
     def reordered(self, parents: tf.Tensor) -> "Cache":
-        """The cache of hypotheses that continue their parents, int32 [B, K]."""
+        """Returns the cache for hypotheses that continue their parents, int32 [B, K]."""
 
     def with_room(self, capacity: tf.Tensor) -> "Cache":
-        """The cache with room for positions below `capacity`, an int32 scalar."""
+        """Returns the cache with room for positions below `capacity`, an int32 scalar."""
 
 
 class Ranking(NamedTuple):
-    """The ranking of hypotheses, and how many of them must be the best."""
+    """How hypotheses are ranked, and how many of them must be the best."""
 
-    n_best: tf.Tensor  # int32 scalar, how many of them must be the best ones
-    alpha: tf.Tensor  # float32 scalar, of the length penalty
+    n_best: tf.Tensor  # int32 scalar, number of hypotheses that must be the best ones
+    alpha: tf.Tensor  # float32 scalar, the length penalty's
 
 
 class Hypotheses(NamedTuple):
-    """K hypotheses of each sentence, best first; score -inf and length 0 where there are fewer."""
+    """K hypotheses for each sentence, best first; missing ones have score -inf and length 0."""
 
     ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
-    lengths: tf.Tensor  # int32 [B, K], EOS counted
-    scores: tf.Tensor  # float32 [B, K], log-probability / length penalty
+    lengths: tf.Tensor  # int32 [B, K], EOS included
+    scores: tf.Tensor  # float32 [B, K], log probability / length penalty
     log_probs: tf.Tensor  # float32 [B, K], natural logarithm
 
 
 class Alive(NamedTuple):
     """Hypotheses without EOS, all of the same length.
 
-    They are best first, or with required phrases in the order of `allocate_beam`.
+    They are ordered best first or, with required phrases, as by `allocate_beam`.
     """
 
-    ids: tf.Tensor  # int32 [B, K, L], padded; L, the room for tokens, grows from round to round
+    ids: tf.Tensor  # int32 [B, K, L], padded; L, the capacity, grows from round to round
     log_probs: tf.Tensor  # float32 [B, K]
 
 
 class SearchState(NamedTuple):
     """The state of a search between steps; B shrinks from round to round."""
 
-    position: tf.Tensor  # int32 scalar, number of steps made
-    running: tf.Tensor  # bool [B], whether the sentence is still searched
-    places: tf.Tensor  # int32 [B], of the sentences in what is returned
+    position: tf.Tensor  # int32 scalar, number of steps taken
+    running: tf.Tensor  # bool [B], whether the search of the sentence is running
+    places: tf.Tensor  # int32 [B], indices of the sentences in the results
     max_lengths: tf.Tensor  # int32 [B]
-    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 where there is none
-    phrases: tf.Tensor  # int32 [B, P, M], padded; P is 0 where there are none
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
+    phrases: tf.Tensor  # int32 [B, P, M], padded; P is 0 without phrases
     last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
     alive: Alive
-    finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
+    finished: Hypotheses  # with EOS, the best so far; [B, K, L] like alive
     cache: Cache  # rows in the order of the alive hypotheses
 
 
@@ -102,23 +102,23 @@ def beam_search(
     phrases: tf.Tensor | None = None,
     ranking: Ranking | None = None,
 ) -> Hypotheses:
-    """Searches the K best hypotheses of each sentence.
+    """Searches for the K best hypotheses for each sentence.
 
     Args:
         step_fn: see StepFunction.
         cache: for position 0. Axis 2 of a tensor may grow.
-        max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
-            the empty hypothesis, with score 0.
+        max_lengths: int32 [B], the maximum length of a hypothesis, EOS included. With 0, a sentence
+            gets the empty hypothesis, with score 0.
         settings: the options, forbidden sequences and special ids.
-        prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
-        phrases: int32 [B, P, M], padded: what hypotheses must contain (constraints.py).
-            Does not go with sampling.
-        ranking: how hypotheses are ranked; as the options say if not given.
+        prefix: int32 [B, P], padded, P at least 1: tokens that hypotheses begin with, without EOS.
+        phrases: int32 [B, P, M], padded: phrases that hypotheses must contain (constraints.py). Not
+            supported with sampling.
+        ranking: how hypotheses are ranked; from the options if not given.
 
     Returns:
-        Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
-        unfinished ones of that length are given, those with most of their phrases first. Those
-        after the best `n_best` are the best that were found, not always the best there are.
+        Hypotheses padded to the longest. If none ended in EOS within the maximum length, unfinished
+        ones of that length are returned, those with most of their phrases first. Beyond the best
+        `n_best`, hypotheses are the best found, not necessarily the best that exist.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
@@ -135,8 +135,8 @@ def beam_search(
     free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
     if phrases is None:
         return free
-    # What a search without phrases finds is kept where it contains them: a beam that is divided
-    # among banks may lose it. Sentences that have their best then are not searched again.
+    # Keep hypotheses from a search without phrases that contain them anyway: a beam divided into #
+    # banks may lose them. Sentences that have their best ones are not searched again.
     free, has_best = complete_hypotheses(free, phrases, settings, ranking.n_best)
     constrained = search(tf.where(has_best, 0, max_lengths), phrases)
     return better_of(free, constrained, has_best, settings)
@@ -145,11 +145,10 @@ def beam_search(
 def complete_hypotheses(
     free: Hypotheses, phrases: tf.Tensor, settings: SearchSettings, n_best: tf.Tensor
 ) -> tuple[Hypotheses, tf.Tensor]:
-    """Takes out the hypotheses of a search without phrases that lack EOS or a phrase.
+    """Drops hypotheses that lack EOS or a phrase from a search without phrases.
 
-    Returns:
-        The others, the only ones with a score, and whether the best `n_best` are among them: bool
-        [B]. A sentence without phrases keeps all it has.
+    Returns: The others, the only ones with a score, and whether they include the best `n_best`:
+        bool [B]. A sentence without phrases keeps all of its hypotheses.
     """
     free = resized(free, tf.maximum(tf.shape(free.ids)[2], 1), settings)
     progress = phrase_progress(free.ids, tf.shape(free.ids)[2], phrases, settings.pad_id)
@@ -163,11 +162,11 @@ def complete_hypotheses(
 def better_of(
     free: Hypotheses, constrained: Hypotheses, has_best: tf.Tensor, settings: SearchSettings
 ) -> Hypotheses:
-    """The K best hypotheses of both searches, where the second one did not find the same.
+    """Merges both searches' hypotheses, and returns the K best without duplicates.
 
     Args:
-        free: of a search without phrases, those with a score contain the phrases.
-        constrained: of the search with phrases.
+        free: hypotheses of the search without phrases; those with a score contain the phrases.
+        constrained: hypotheses of the search with phrases.
         has_best: bool [B], whether only `free` was searched.
     """
     length = tf.maximum(tf.shape(free.ids)[2], tf.shape(constrained.ids)[2])
@@ -179,7 +178,7 @@ def better_of(
     is_new = ended & ~is_known & ~has_best[:, None]
     scores = tf.where(is_new, constrained.scores, NONE)
     both = only_existing(merge(free, constrained._replace(scores=scores), settings), settings)
-    # Unfinished hypotheses are in an order of their own, and count where there are no others.
+    # Unfinished hypotheses are ordered differently, and count only if there are no others.
     return choose(has_best | (both.scores[:, 0] > NONE), both, constrained)
 
 
@@ -189,7 +188,7 @@ def search_rounds(
     settings: SearchSettings,
     ranking: Ranking,
 ) -> Hypotheses:
-    """Makes rounds of steps until all sentences are done; see `beam_search`."""
+    """Runs rounds of steps until all sentences are done; see `beam_search`."""
     empty = no_results(state.max_lengths, settings)
     longest = tf.shape(empty.ids)[2]
 
@@ -221,7 +220,7 @@ def initial_state(
     phrases: tf.Tensor,
     settings: SearchSettings,
 ) -> SearchState:
-    """One alive hypothesis a sentence, the empty one; K of them where they grow at random."""
+    """Starts each sentence with one alive, empty hypothesis; with K of them when sampling."""
     finished = no_results(tf.zeros_like(max_lengths), settings)
     first = tf.zeros_like(finished.scores)
     if settings.options.sampling is None:
@@ -241,7 +240,7 @@ def initial_state(
 
 
 def no_results(max_lengths: tf.Tensor, settings: SearchSettings) -> Hypotheses:
-    """K hypotheses a sentence that do not exist, with room for the longest there may be."""
+    """Returns K missing hypotheses per sentence, with room for the longest possible one."""
     batch, beams = tf.shape(max_lengths)[0], settings.options.beam_size
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
     none = tf.fill([batch, beams], NONE)
@@ -274,7 +273,7 @@ def search_step(
         alive_log_probs, best = tf.math.top_k(alive_log_probs, options.beam_size)  # [B, K]
     finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), settings)
     alive = Alive(select(ids, best), alive_log_probs)
-    # Sentences that have stopped keep what they had, until they leave.
+    # Finished sentences keep their state until they leave.
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if options.beam_size > 1:
         cache = cache.reordered(select(parents, best))
@@ -291,12 +290,12 @@ def search_step(
 
 
 def has_phrases(state: SearchState) -> bool:
-    """Whether there are phrases that hypotheses must contain: known when the graph is traced."""
+    """Whether there are required phrases: known when the graph is traced."""
     return state.phrases.shape[1] != 0
 
 
 def extend(state: SearchState, logits: tf.Tensor, settings: SearchSettings) -> Extensions:
-    """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
+    """Extends the alive hypotheses by the prefix, if it has a token here, or by search."""
     options, alive = settings.options, state.alive.log_probs
     banned = None
     if settings.is_restricted:
@@ -332,7 +331,7 @@ def extend(state: SearchState, logits: tf.Tensor, settings: SearchSettings) -> E
 def uniform_numbers(state: SearchState, seed: int, beams: int) -> tf.Tensor:
     """Draws a number in [0, 1) for each hypothesis: float32 [B, K].
 
-    A sentence gets the same numbers whatever other sentences are still searched.
+    A sentence gets the same numbers whichever other sentences are still running.
     """
     sentences = tf.reduce_max(state.places) + 1
     numbers = tf.random.stateless_uniform([sentences, beams], tf.stack([seed, state.position]))
@@ -340,7 +339,7 @@ def uniform_numbers(state: SearchState, seed: int, beams: int) -> tf.Tensor:
 
 
 def required_tokens(state: SearchState, settings: SearchSettings) -> tf.Tensor:
-    """The tokens that continue each phrase: int32 [B, P, K], -1 where a phrase is complete."""
+    """Returns the tokens that continue each phrase: int32 [B, P, K], -1 for complete phrases."""
     progress = phrase_progress(
         state.alive.ids, state.position, state.phrases, settings.pad_id
     )  # [B, K, P]
@@ -353,9 +352,9 @@ def required_tokens(state: SearchState, settings: SearchSettings) -> tf.Tensor:
 
 
 def merge(finished: Hypotheses, new: Hypotheses, settings: SearchSettings) -> Hypotheses:
-    """Keeps the K best of both."""
+    """Keeps the K best hypotheses of both."""
     both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), finished, new)  # [B, K + C]
-    # Of equals, top_k takes the first: who finished earlier stays.
+    # On ties, top_k takes the first: earlier finished hypotheses stay.
     _, best = tf.math.top_k(both.scores, settings.options.beam_size)  # [B, K]
     return select(both, best)
 
@@ -367,16 +366,16 @@ def can_improve(
     settings: SearchSettings,
     ranking: Ranking,
 ) -> tf.Tensor:
-    """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
+    """Whether an extension of an alive hypothesis could enter the best finished ones: bool [B].
 
-    Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
-    not negative): no continuation of at most `longest` tokens, int32 [B] or a scalar, scores above
-    log P(best alive) / lp(longest). It must beat the last of the best `n_best`, which is -inf while
-    there are fewer; when sampling, of all.
+    Log probabilities are at most 0 and only decrease, and the penalty grows with the length (alpha
+    is not negative): no extension of at most `longest` tokens, int32 [B] or a scalar, scores above
+    log P(best alive) / lp(longest). It must beat the last of the best `n_best` (of all K when
+    sampling), which is -inf while there are fewer.
 
-    With the maximum length, nothing is lost. `early_stopping` takes the present one, and all K best
-    finished hypotheses, which is the rule of Hugging Face's search unless told otherwise: a longer
-    hypothesis that would still win because of the length penalty may be lost.
+    With the maximum length, this is exact. `early_stopping` uses the current length and all K
+    finished hypotheses, the default rule in Hugging Face's search: a longer hypothesis that would
+    win by the length penalty may be lost.
     """
     options = settings.options
     is_of_all = options.sampling is not None or options.early_stopping
@@ -387,7 +386,7 @@ def can_improve(
 
 
 def best_hypotheses(state: SearchState, settings: SearchSettings, ranking: Ranking) -> Hypotheses:
-    """Each sentence's finished hypotheses, or its alive ones where it has none."""
+    """Returns each sentence's finished hypotheses, or its alive ones if it has none."""
     alive, finished = state.alive, state.finished
     lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
     scores = alive.log_probs / length_penalty(lengths, ranking.alpha)
@@ -397,7 +396,7 @@ def best_hypotheses(state: SearchState, settings: SearchSettings, ranking: Ranki
 
 
 def only_existing(hypotheses: Hypotheses, settings: SearchSettings) -> Hypotheses:
-    """Empties the places of hypotheses without a score."""
+    """Clears the hypotheses without a score."""
     exists = hypotheses.scores > NONE  # [B, K]
     return hypotheses._replace(
         ids=tf.where(exists[:, :, None], hypotheses.ids, settings.pad_id),
@@ -406,12 +405,12 @@ def only_existing(hypotheses: Hypotheses, settings: SearchSettings) -> Hypothese
 
 
 def length_penalty(length: tf.Tensor, alpha: tf.Tensor | float) -> tf.Tensor:
-    """lp = ((5 + length) / 6)^alpha, float32 of the shape of `length`."""
+    """lp = ((5 + length) / 6)^alpha, float32 in the shape of `length`."""
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
 def resized(hypotheses: Any, length: tf.Tensor, settings: SearchSettings) -> Any:
-    """Pads, or cuts, the ids of Alive or Hypotheses to `length`, int32 scalar."""
+    """Pads or truncates the ids of Alive or Hypotheses to `length`, int32 scalar."""
     ids = hypotheses.ids
     width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]
     padded = tf.pad(ids, width, constant_values=settings.pad_id)
@@ -419,12 +418,12 @@ def resized(hypotheses: Any, length: tf.Tensor, settings: SearchSettings) -> Any
 
 
 def select(parts: Any, chosen: tf.Tensor) -> Any:
-    """Gathers hypotheses within their sentence: [B, C, ...] by int32 [B, K] -> [B, K, ...]."""
+    """Gathers hypotheses within their sentence: [B, C, ...] at int32 [B, K] -> [B, K, ...]."""
     return tf.nest.map_structure(lambda part: tf.gather(part, chosen, batch_dims=1), parts)
 
 
 def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
-    """tf.where by sentences: the condition is bool [B], the others are nests of [B, ...]."""
+    """tf.where per sentence: the condition is bool [B], the others are nests of [B, ...]."""
 
     def where(one, other):
         return tf.where(tf.reshape(condition, [-1] + [1] * (one.shape.rank - 1)), one, other)

@@ -1,14 +1,14 @@
-"""The keys and values that a search keeps from one target position to the next."""
+"""The keys and values that a search caches between target positions."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-NOT_WRITTEN = -1  # the origin of positions that are still to come
+NOT_WRITTEN = -1  # the origin at future positions
 
 
 class KeysValues(NamedTuple):
-    """The keys and values that a layer of the decoder attends to."""
+    """The keys and values that a decoder layer attends to."""
 
     keys: tf.Tensor  # float32 [B, H, ..., d_k]
     values: tf.Tensor  # float32 [B, H, ..., d_v]
@@ -17,22 +17,24 @@ class KeysValues(NamedTuple):
 class SearchCache(NamedTuple):
     """Keys and values of the sources, and of the target positions so far, with room for C of them.
 
-    An entry is written once and never moved. When the search lets a hypothesis continue another
-    one, it reorders `origins` alone, a few numbers; attention masks the entries of others. The K
-    beams of a sentence are K queries to one pool of C K keys.
+    Entries are written once and never moved. When the search reorders hypotheses, only `origins`
+    changes, a few numbers; attention masks the entries of other hypotheses. The K beams of a
+    sentence are K queries to one pool of C K keys.
     """
 
-    origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry at a position a hypothesis has
-    layers: tuple[KeysValues, ...]  # [B, H, C, K, d] for each layer; an ensemble's in turn
-    memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: keys and values of the source
+    origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry a hypothesis uses at a position
+    layers: tuple[
+        KeysValues, ...
+    ]  # [B, H, C, K, d] for each layer; an ensemble's one after another
+    memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: the source's keys and values
     source_mask: tf.Tensor  # bool [B, S], False at padding
 
     def reordered(self, parents: tf.Tensor) -> "SearchCache":
-        """The cache of hypotheses that continue their parents, int32 [B, K]."""
+        """Returns the cache for hypotheses that continue their parents, int32 [B, K]."""
         return self._replace(origins=tf.gather(self.origins, parents, batch_dims=1))
 
     def with_room(self, capacity: tf.Tensor) -> "SearchCache":
-        """The cache with room for positions below `capacity`, an int32 scalar."""
+        """Returns the cache with room for positions below `capacity`, an int32 scalar."""
         more = tf.maximum(capacity - tf.shape(self.origins)[2], 0)
 
         def longer(tensor, value):
@@ -45,7 +47,7 @@ class SearchCache(NamedTuple):
 
 
 def with_own_entries(origins: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-    """Sets the origin of each hypothesis at `position` to its own beam.
+    """Sets each hypothesis's origin at `position` to its own beam.
 
     Args:
         origins: int32 [B, K, C].
@@ -60,7 +62,7 @@ def with_own_entries(origins: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
 
 
 def attention_mask(origins: tf.Tensor, position: tf.Tensor, window: int | None) -> tf.Tensor:
-    """Marks the entries that each hypothesis attends to from `position`.
+    """Marks the entries that each hypothesis attends to at `position`.
 
     Args:
         origins: int32 [B, K, C].
@@ -88,12 +90,12 @@ def empty_pool(shape: list) -> tf.Tensor:
 
 
 def written(pool: tf.Tensor, entries: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-    """Puts the entries of a position into keys or values. `pool` itself has changed afterwards.
+    """Writes the entries of a position into keys or values, modifying `pool` in place.
 
-    TensorFlow's tensors are values: a scatter inside a while loop copies the whole cache for each
-    position, a tenth of the time of decoding. Writing into the memory of `pool` is sound where
-    nothing else uses it. `empty_pool` ensures that at the start of a search, and what makes a cache
-    larger or smaller later gives it new memory.
+    TensorFlow's tensors are immutable: a scatter inside a while loop copies the whole cache at each
+    position, a tenth of the decoding time. Writing into the memory of `pool` is safe if nothing
+    else uses it. `empty_pool` ensures this at the start of a search, and resizing a cache later
+    gives it new memory.
 
     Args:
         pool: float32 [B, H, C, K, d].
@@ -104,7 +106,7 @@ def written(pool: tf.Tensor, entries: tf.Tensor, position: tf.Tensor) -> tf.Tens
         float32 [B, H, C, K, d].
     """
     shape = tf.shape(pool)
-    rows, capacity = shape[0] * shape[1], shape[2]  # a row is a head of a sentence
+    rows, capacity = shape[0] * shape[1], shape[2]  # one row per head and sentence
     width = pool.shape[3] * pool.shape[4]
     updated = tf.raw_ops.InplaceUpdate(
         x=tf.reshape(pool, [rows * capacity, width]),

@@ -1,9 +1,9 @@
-"""Extensions of hypotheses by one token: the best, given ones, or random ones.
+"""Extensions of hypotheses by one token: the best ones, given ones, or samples.
 
-All take the alive hypotheses' log-probabilities, float32 [B, K], and the logits of their next
-tokens, float32 [B, K, V]. A hypothesis that does not exist has log-probability -inf, and so have
-its extensions. Where `banned` is given, int32 [N, 3], rows of sentence, hypothesis and place among
-the V, these tokens are not chosen; the log-probabilities of the others stay the same.
+All take the log probabilities of the alive hypotheses, float32 [B, K], and the logits for their
+next tokens, float32 [B, K, V]. Missing hypotheses and their extensions have log probability -inf.
+`banned`, int32 [N, 3], holds rows of sentence, hypothesis and token that are not chosen; the log
+probabilities of other tokens stay the same.
 """
 
 import math
@@ -13,25 +13,25 @@ import tensorflow as tf
 
 from keras_transformer.search.config import SamplingConfig
 
-# The log-probability and the score of hypotheses that do not exist: slots not filled yet.
+# The log probability and the score of missing hypotheses: slots not filled yet.
 NONE = -math.inf
 
 
 class Extensions(NamedTuple):
-    """Alive hypotheses of each sentence, longer by one token; C of them, best first."""
+    """Each sentence's alive hypotheses extended by one token; C of them, best first."""
 
-    tokens: tf.Tensor  # int32 [B, C], the last token of each
+    tokens: tf.Tensor  # int32 [B, C], the new token of each
     parents: tf.Tensor  # int32 [B, C], the alive hypothesis that each extends
-    log_probs: tf.Tensor  # float32 [B, C], of the whole hypothesis
+    log_probs: tf.Tensor  # float32 [B, C], for the whole hypothesis
 
 
 def best_extensions(
     alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int, banned: tf.Tensor | None = None
 ) -> Extensions:
-    """Finds the `count` (C, at most K V) most probable extensions of each sentence.
+    """Finds the `count` (C, at most K V) most probable extensions for each sentence.
 
-    Not all of [B, K, V] is ranked: the best extensions are in the C blocks of logits that have the
-    largest maxima, and maxima are computed quickly. Only what is in these blocks is normalized.
+    Only part of [B, K, V] is ranked: the best extensions are in the C blocks of logits with the
+    largest maxima, which are fast to compute. Only these blocks are normalized.
     """
     _, beams, vocab_size = logits.shape
     width = block_width(vocab_size, beams, count)
@@ -45,11 +45,11 @@ def best_extensions(
     kept = min(count, beams * num_blocks)
     ranks = largest + (alive_log_probs[:, :, None] - log_total)
     _, best = tf.math.top_k(tf.reshape(ranks, [-1, beams * num_blocks]), kept)  # [B, kept]
-    best = tf.sort(best, axis=1)  # so that of equals the first stays the first, as in top_k
+    best = tf.sort(best, axis=1)  # to keep the order of ties, as in top_k
     parents = best // num_blocks
     blocks = tf.reshape(blocks, [-1, beams * num_blocks, width])  # [B, K N, width]
     found = tf.gather(blocks, best, batch_dims=1)  # [B, kept, width]
-    # Rounding must not make a token more probable than 1: the bound that ends searches needs that.
+    # Rounding must not give a probability above 1: the bound that ends searches relies on it.
     token_log_probs = tf.minimum(found - tf.gather(log_total, parents, batch_dims=1), 0.0)
     log_probs = tf.gather(alive_log_probs, parents, batch_dims=1)[:, :, None] + token_log_probs
     log_probs, chosen = tf.math.top_k(tf.reshape(log_probs, [-1, kept * width]), count)  # [B, C]
@@ -62,9 +62,9 @@ def best_extensions(
 
 
 def largest_logits(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the largest logit of each hypothesis, of equals the first.
+    """Finds each hypothesis's largest logit, the first on ties.
 
-    The largest of blocks are found quickly, and tf.argmax of all logits takes twice as long.
+    Block maxima are fast; tf.argmax over all logits takes twice as long.
 
     Args:
         logits: float32 [B, K, V].
@@ -84,8 +84,8 @@ def largest_logits(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def log_sum_exp(logits: tf.Tensor, blocks: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
     """tf.reduce_logsumexp of logits [B, K, V]: [B, K, 1], given them in blocks and their maxima.
 
-    The largest logit less the logarithm of its probability: oneDNN's softmax takes half the time of
-    TensorFlow's exponentials and their sum.
+    Computed as the largest logit minus its log probability: oneDNN's softmax takes half the time of
+        TensorFlow's exponentials and their sum.
     """
     top = tf.argmax(largest, axis=2, output_type=tf.int32)  # [B, K], a block
     probabilities = tf.reshape(tf.nn.softmax(logits), tf.shape(blocks))
@@ -98,7 +98,7 @@ def given_extensions(
 ) -> Extensions:
     """Extends every hypothesis by the token given for it, int32 [B, K].
 
-    Of the `count` extensions, those after the first K do not exist.
+    Of the `count` extensions, those after the first K are missing.
     """
     beams = logits.shape[1]
     log_probs = tf.gather(logits, tokens, batch_dims=2) - tf.reduce_logsumexp(logits, axis=2)
@@ -120,18 +120,17 @@ def sampled_extensions(
     uniform: tf.Tensor,
     config: SamplingConfig,
 ) -> Extensions:
-    """Extends every hypothesis by one token drawn with a random number in [0, 1), float32 [B, K].
+    """Extends every hypothesis by one token, sampled with a random number in [0, 1), float32 [B, K].
 
-    `choices` are the logits, but -inf for what must not be drawn. A hypothesis without any choice
-    ends with the log-probability -inf. The other log-probabilities are the model's own, whatever
-    the temperature.
+    `choices` are the logits, with -inf for banned tokens. A hypothesis without choices ends with
+    log probability -inf. The other log probabilities are the model's, at any temperature.
     """
     vocab_size = logits.shape[-1]
     has_choice = tf.reduce_max(choices, axis=-1) > NONE  # [B, K]
     alive_log_probs = tf.where(has_choice, alive_log_probs, NONE)
     ranked, ids = tf.math.top_k(choices, min(config.top_k or vocab_size, vocab_size))  # [B, K, R]
     total = tf.cumsum(tf.nn.softmax(ranked / config.temperature), axis=-1)  # [B, K, R]
-    # A token may be drawn as long as those before it do not make up top_p: the first always may.
+    # A token may be sampled if those before it sum to less than top_p; the first always may.
     before = tf.pad(total[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
     allowed = tf.cast(before < config.top_p, tf.int32)
     last = tf.reduce_sum(allowed, axis=-1, keepdims=True) - 1  # [B, K, 1]
@@ -142,7 +141,7 @@ def sampled_extensions(
 
 
 def without(logits: tf.Tensor, banned: tf.Tensor | None) -> tf.Tensor:
-    """The logits, -inf in the places of `banned`; None for none."""
+    """Returns the logits with -inf for `banned` tokens; None bans none."""
     if banned is None:
         return logits
     values = tf.fill(tf.shape(banned)[:1], NONE)
@@ -150,6 +149,6 @@ def without(logits: tf.Tensor, banned: tf.Tensor | None) -> tf.Tensor:
 
 
 def block_width(vocab_size: int, beams: int, count: int) -> int:
-    """The divisor V' of V that leaves the fewest to rank: K V / V' maxima, then C V' numbers."""
+    """Returns the divisor V' of V that minimizes the ranking: K V / V' maxima, then C V' numbers."""
     widths = [width for width in range(1, vocab_size + 1) if vocab_size % width == 0]
     return min(widths, key=lambda width: beams * vocab_size // width + count * width)

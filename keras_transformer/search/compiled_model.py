@@ -2,11 +2,11 @@
 
 A model encodes each source once, and then decodes one target position at a time, with the keys and
 values of earlier positions in a cache; or it decodes all positions of a given target at once. The
-numbers are those of model/transformer.py, whose layers compute all positions of a target for
-training: a test compares the two for every option of the configuration.
+results equal those of model/transformer.py, whose layers compute all target positions for training:
+a test compares the two for every configuration option. Axis letters are those in
+keras_transformer/__init__.py. Rows are the vectors multiplied by a
 
-Shapes are those of keras_transformer/__init__.py. Rows are what a matrix is multiplied with: all
-positions, or beams, of all sentences, [B P, D].
+matrix: all positions, or beams, of all sentences, [B P, D].
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Encoded(NamedTuple):
 
     memory: tf.Tensor  # float32 [B, S, D]
     mask: tf.Tensor  # bool [B, S], False at padding
-    attention: list[tf.Tensor]  # for each layer, the attention weights, float32 [B, H, S, S]
+    attention: list[tf.Tensor]  # attention weights of each layer, float32 [B, H, S, S]
 
 
 class Decoded(NamedTuple):
@@ -62,15 +62,15 @@ class CompiledModel(NamedTuple):
     """A model for decoding; an Ensemble has the same methods."""
 
     config: TransformerConfig
-    weights: Weights  # variables as they are stored; tensors within a graph
+    weights: Weights  # stored variables; tensors within a graph
 
     @property
     def members(self) -> "tuple[CompiledModel, ...]":
-        """The models of an ensemble: here, the model itself."""
+        """The members of an ensemble: here, the model itself."""
         return (self,)
 
     def in_graph(self) -> "CompiledModel":
-        """Reads the stored variables, at the beginning of a graph."""
+        """Reads the stored variables at the beginning of a graph."""
         return CompiledModel(self.config, as_tensors(self.weights))
 
     def start(self, source: tf.Tensor, beams: int) -> SearchCache:
@@ -82,15 +82,15 @@ class CompiledModel(NamedTuple):
     def step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
     ) -> tuple[tf.Tensor, SearchCache]:
-        """Computes the logits of one position of every beam.
+        """Computes the logits at one position for every beam.
 
         Args:
             ids: int32 [B, K], the tokens at this position: BOS at position 0.
-            cache: of the earlier positions, with room for this one; see `cache.written`.
+            cache: the cache of earlier positions, with room for this one; see `cache.written`.
             position: int32 scalar.
 
         Returns:
-            The logits of the next token, float32 [B, K, V], and the cache with this position.
+            The logits for the next token, float32 [B, K, V], and the cache including this position.
         """
         states, cache = decode_position(self, ids, cache, position)
         logits = self.weights.logits.apply(states)  # [B K, V]
@@ -100,7 +100,7 @@ class CompiledModel(NamedTuple):
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
     ) -> tuple[ScaledRows, SearchCache]:
-        """Like `step`, for one beam, without scaling logits that are only compared."""
+        """Like `step`, for one beam, without scaling the logits, which are only compared."""
         states, cache = decode_position(self, ids, cache, position)
         return self.weights.logits.apply_scaled(states), cache
 
@@ -113,20 +113,20 @@ class CompiledModel(NamedTuple):
 class _HeadLayout:
     """Splits projections into heads, and concatenates heads.
 
-    It gathers rows of the last axis, which on CPUs is several times faster than tf.transpose. The
-    order of the rows is the same for all layers, and computed once.
+    It gathers rows along the last axis, which is several times faster than tf.transpose on CPUs.
+    The order of the rows is the same for all layers, and computed once.
 
     Args:
         num_heads: H.
         batch: B.
-        length: P, the number of rows of a sentence: positions or beams.
+        length: P, the number of rows per sentence: positions or beams.
     """
 
     def __init__(self, num_heads: int, batch: tf.Tensor, length: tf.Tensor | int):
         self._num_heads = num_heads
         self._batch = batch
         self._length = length
-        self._order_to_split: dict[int, tf.Tensor] = {}  # by the number of projections
+        self._order_to_split: dict[int, tf.Tensor] = {}  # by number of projections
         self._order_to_concatenate: tf.Tensor | None = None
 
     def split(self, projected: tf.Tensor, widths: Sequence[int]) -> list[tf.Tensor]:
@@ -156,12 +156,12 @@ class _HeadLayout:
 
     @staticmethod
     def _places(shape: list) -> tf.Tensor:
-        """Numbers all places of a tensor: int32 of `shape`."""
+        """Numbers all elements of a tensor: int32 of `shape`."""
         return tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
 
 
 def compile_model(model: Transformer, dtype: str = "float32") -> CompiledModel:
-    """Reads the weights of a Transformer once; `dtype` is that of weights.read_weights."""
+    """Reads the weights of a Transformer once; `dtype` as for weights.read_weights."""
     return CompiledModel(model.config, read_weights(model, dtype))
 
 
@@ -224,18 +224,18 @@ def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded
 def decode_position(
     model: CompiledModel, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
 ) -> tuple[tf.Tensor, SearchCache]:
-    """Computes one position of every beam, up to the states that logits are made of.
+    """Computes one position for every beam, up to the states before the logits.
 
     Args:
         model: the model that made the cache.
         ids, cache, position: see `CompiledModel.step`.
 
     Returns:
-        The states, float32 [B K, D], and the cache with this position.
+        The states, float32 [B K, D], and the cache including this position.
     """
     config, weights = model.config, model.weights
     batch, beams = tf.shape(ids)[0], ids.shape[1]
-    layout = _HeadLayout(config.num_heads, batch, beams)  # beams in place of positions
+    layout = _HeadLayout(config.num_heads, batch, beams)  # beams instead of positions
     origins = with_own_entries(cache.origins, position)
     allowed = attention_mask(origins, position, config.attention_window)
     layers = []
@@ -262,18 +262,17 @@ def _decoder_layers(
     memory: Sequence[KeysValues],
     source_mask: tf.Tensor,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Runs the layers of the decoder.
+    """Runs the decoder layers.
 
     Args:
         model: the model.
-        x: float32 [B P, D], the embeddings of all positions, or of one position of all beams.
-        layout: of the heads of these rows.
-        attend: self-attention: (number of the layer, its weights, rows) -> rows.
-        memory: for each layer, the keys and values of the source.
+        x: float32 [B P, D], the embeddings at all positions, or at one position for all beams.
+        layout: the head layout for these rows.
+        attend: self-attention: (layer number, its weights, rows) -> rows.
+        memory: for each layer, the source's keys and values.
         source_mask: bool [B, S], False at padding.
 
-    Returns:
-        float32 [B P, D], and the weights of cross-attention of each layer, [B, H, P, S].
+    Returns: float32 [B P, D], and each layer's cross-attention weights, [B, H, P, S].
     """
     config = model.config
     memory_allowed = source_mask[:, None, None, :]  # [B, 1, 1, S]
@@ -296,7 +295,7 @@ def _decoder_layers(
 
 
 def project_memory(model: CompiledModel, memory: tf.Tensor) -> tuple[KeysValues, ...]:
-    """Computes the keys and values that each layer of the decoder attends to, once for a source.
+    """Computes the source keys and values for each decoder layer, once per source.
 
     Args:
         memory: float32 [B, S, D].
@@ -319,7 +318,7 @@ def project_memory(model: CompiledModel, memory: tf.Tensor) -> tuple[KeysValues,
 def empty_cache(
     config: TransformerConfig, memory: Sequence[KeysValues], source_mask: tf.Tensor, beams: int
 ) -> SearchCache:
-    """Makes the cache of B x K hypotheses before the first position, with room for one position."""
+    """Makes an empty cache for B x K hypotheses, with room for one position."""
     batch = tf.shape(source_mask)[0]
     layers = []
     for _ in memory:
@@ -339,7 +338,7 @@ def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
 def _add_positions(
     config: TransformerConfig, table: tf.Tensor | None, embeddings: tf.Tensor, positions: tf.Tensor
 ) -> tf.Tensor:
-    """Adds the encodings of positions, int32 [P], to embeddings, float32 [B, P, D]."""
+    """Adds positional encodings for int32 [P] to embeddings, float32 [B, P, D]."""
     if config.positions == "rotary":
         return embeddings
     if table is not None:
@@ -349,12 +348,12 @@ def _add_positions(
 
 
 def _norm_if_pre(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
-    """The input of a sublayer: with norm="pre", x after layer normalization."""
+    """Returns a sublayer's input: with norm="pre", x after layer normalization."""
     return _normalize(config, norm, x) if config.norm == "pre" else x
 
 
 def _norm_if_post(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
-    """The output of a residual connection: with norm="post", the sum after layer normalization."""
+    """Returns a residual sum: with norm="post", after layer normalization."""
     return _normalize(config, norm, x) if config.norm == "post" else x
 
 
@@ -372,7 +371,7 @@ def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> 
 def _feed_forward(
     config: TransformerConfig, layer: EncoderLayerWeights | DecoderLayerWeights, x: tf.Tensor
 ) -> tf.Tensor:
-    """The feed-forward network (equation 2) in its residual connection: [R, D] -> [R, D]."""
+    """The feed-forward network (equation 2) with its residual connection: [R, D] -> [R, D]."""
     activation = keras.activations.get(GATED.get(config.activation, config.activation))
     norm = layer.feed_forward_norm
     inner = layer.feed_forward.inner.apply(_norm_if_pre(config, norm, x))  # [R, F], or [R, 2 F]
@@ -393,13 +392,13 @@ def _attend_to_itself(
     positions: tf.Tensor,
     allowed: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Self-attention of whole sequences.
+    """Self-attention over whole sequences.
 
     Args:
         rows: float32 [B P, D].
-        layout: of the heads of these rows.
+        layout: the head layout for these rows.
         positions: int32 [P].
-        allowed: bool, broadcast against [B, H, P, P].
+        allowed: bool, broadcast to [B, H, P, P].
 
     Returns:
         float32 [B P, D], and the attention weights [B, H, P, P].
@@ -420,17 +419,17 @@ def _attend_to_cache(
     position: tf.Tensor,
     allowed: tf.Tensor,
 ) -> tuple[tf.Tensor, KeysValues]:
-    """Self-attention of one position of every beam to the earlier ones and to itself.
+    """Self-attention at one position for every beam, over earlier positions and itself.
 
     Args:
         rows: float32 [B K, D].
-        layout: of the heads of these rows.
-        cache: of this layer.
+        layout: the head layout for these rows.
+        cache: this layer's cache.
         position: int32 scalar.
         allowed: bool [B, 1, K, C K].
 
     Returns:
-        float32 [B K, D], and the cache with this position.
+        float32 [B K, D], and the cache including this position.
     """
     widths = [config.d_k, config.d_k, config.d_v]
     queries, keys, values = layout.split(
@@ -466,8 +465,8 @@ def _attend_to_memory(
     """Attention to the encoder's output.
 
     Args:
-        rows: float32 [B P, D], all positions of a target, or one position of all beams.
-        layout: of the heads of these rows.
+        rows: float32 [B P, D], all target positions, or one position for all beams.
+        layout: the head layout for these rows.
         memory: keys [B, H, S, d_k] and values [B, H, S, d_v].
         allowed: bool [B, 1, 1, S].
 

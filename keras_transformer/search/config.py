@@ -1,4 +1,4 @@
-"""The options of decoding, and the paper's settings for each task. Imports no TensorFlow."""
+"""Decoding options, and the paper's settings for each task. Does not import TensorFlow."""
 
 import dataclasses
 from typing import Annotated, NamedTuple
@@ -21,23 +21,23 @@ from keras_transformer.fields import (
     shown,
 )
 
-Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, given another
+Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation given another
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplingConfig:
-    """How tokens are drawn at random.
+    """How tokens are sampled.
 
-    The sentences at the same place of two batches use the same random numbers.
+    Sentences at the same index in two batches use the same random numbers.
     """
 
-    temperature: Positive = option(1.0, "Divides the logits before sampling.")
+    temperature: Positive = option(1.0, "Sampling temperature, which divides the logits.")
     top_k: Count = option(0, "Sample from the k most probable subwords; 0 for all.")
     top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = option(
-        1.0, "Sample from the most probable subwords that together have this probability."
+        1.0, "Sample from the most probable subwords that sum to this probability."
     )
     seed: Seed = option(
-        1, "Seed of sampling. The same seed, texts and batches give the same translations."
+        1, "Sampling seed. The same seed, texts and batches give the same translations."
     )
 
     def __post_init__(self):
@@ -50,43 +50,44 @@ class DecodingConfig:
 
     Args:
         beam_size, alpha, batch_tokens, early_stopping, min_length, no_repeat_ngram_size,
-            forbidden_phrases: see their help below. A phrase is forbidden in the subwords that the
-            vocabulary cuts it into where it begins a text or follows a space.
-        extra_length: a translation has at most this number of subwords more than its source
-            (section 6.1).
-        max_source_length: the most subwords of a source, EOS included; the rest is cut off.
-        n_best: how many of the `beam_size` translations must be the best ones. With fewer of them,
-            the search ends sooner. None for all.
-        sampling: draws the translations at random instead of searching the best ones.
+            forbidden_phrases: see their help below. A phrase is forbidden as the subwords that it
+                is encoded to at the beginning of a text or after a space.
+        extra_length: the number of subwords by which a translation may exceed its source (section
+            6.1).
+        max_source_length: the maximum number of source subwords, EOS included; longer sources are
+            truncated.
+        n_best: how many of the `beam_size` translations must be the best ones. With fewer, the
+            search ends sooner. None for all.
+        sampling: samples translations instead of searching for the best ones.
         mbr: "chrf" or "bleu" ranks the `beam_size` translations of a text by this utility (minimum
-            Bayes risk, translate/minimum_risk.py). All of them are then searched, whatever `n_best`
-            is.
+            Bayes risk, translate/minimum_risk.py). All of them are then searched exactly, whatever
+            `n_best` is.
     """
 
     beam_size: Size = option(
-        4, "Number of beams, K in section 6.1; 1 is greedy search. The default is 4; parsing: 21."
+        4, "Number of beams (section 6.1); 1 is greedy search. Default: 4; for parsing, 21."
     )
     alpha: Amount = option(
         0.6,
-        "Length penalty (section 6.1); 0 ranks by log-probability. The default is the value that "
-        "evaluate chose for the model, or 0.6; parsing: 0.3.",
+        "Length penalty (section 6.1); 0 ranks by log probability. Default: the value that "
+        "evaluate chose for the model, or 0.6; for parsing, 0.3.",
     )
     extra_length: Annotated[int, between(0, LARGEST_LENGTH // 2)] = 50
     max_source_length: Annotated[int, between(2, LARGEST_LENGTH)] = 256
-    batch_tokens: Length = option(4096, "Padded source tokens translated at once; default 4096.")
+    batch_tokens: Length = option(4096, "Padded source tokens per batch; 4096 by default.")
     n_best: int | None = None
     sampling: SamplingConfig | None = None
     early_stopping: bool = option(
         False,
-        "End the search of a sentence when no unfinished hypothesis, at its present length, is "
-        "better than the worst finished one. Faster; what would win by growing longer is lost.",
+        "End a sentence's search when no unfinished hypothesis, at its current length, beats the "
+        "worst finished one. Faster, but may miss longer hypotheses that would win.",
     )
-    min_length: Count = option(0, "Fewest subwords of a translation, its end counted.")
+    min_length: Count = option(0, "Minimum translation length in subwords, EOS included.")
     no_repeat_ngram_size: Annotated[int, between(0, 100)] = option(
-        0, "Length in subwords of n-grams that no translation repeats; 0 allows all."
+        0, "Never repeat n-grams of this many subwords; 0 allows all."
     )
     forbidden_phrases: tuple[str, ...] = option(
-        (), "Phrases that no translation contains: a file with one on each line."
+        (), "File of phrases that no translation may contain, one per line."
     )
     mbr: Utility | None = None
 
@@ -106,19 +107,19 @@ class DecodingConfig:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the most probable token is chosen at each step, and nothing else is searched."""
+        """Whether the search is greedy: it takes the most probable token at each step."""
         return self.beam_size == 1 and self.sampling is None
 
     @property
     def candidates(self) -> int:
-        """C, the number of extensions that a step of the search considers for each sentence.
+        """C, the number of extensions that a search step considers for each sentence.
 
-        With 2 K of them, at least K are not EOS. Greedy search needs the best one only.
+        With 2 K of them, at least K are not EOS. Greedy search needs only the best one.
         """
         return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
 
     def limits(self, *models: TransformerConfig) -> "LengthLimits":
-        """The longest source and translation that all models take; some have few positions."""
+        """Returns the length limits that all models support; some have few positions."""
         source = self.max_source_length
         target = self.max_source_length + self.extra_length
         positions = [model.longest_text for model in models if model.longest_text is not None]
@@ -127,34 +128,34 @@ class DecodingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LengthLimits:
-    """The most tokens of a source and of a translation, EOS included."""
+    """The maximum lengths of a source and a translation in tokens, EOS included."""
 
     source: int
     target: int
 
 
 class SearchSettings(NamedTuple):
-    """The settings that stay the same during a search."""
+    """The settings that are fixed during a search."""
 
     options: DecodingConfig
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that no hypothesis contains
-    bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
-    eos_id: int = EOS_ID  # ends a hypothesis, and counts in its length
-    pad_id: int = PAD_ID  # fills up what is returned
+    bos_id: int = BOS_ID  # the first input of every hypothesis, not part of it
+    eos_id: int = EOS_ID  # ends a hypothesis, and counts towards its length
+    pad_id: int = PAD_ID  # pads the results
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there are tokens that must not come next (restrictions.py)."""
+        """Whether tokens may be banned (restrictions.py)."""
         options = self.options
         return bool(options.min_length > 1 or options.no_repeat_ngram_size or self.forbidden)
 
 
-# How each task is decoded unless the caller says otherwise. `max_source_length` is what a source
-# may always have, however short those of training were.
+# How each task is decoded by default. Sources of up to `max_source_length` are always allowed, #
+# however short the training sources were.
 TASKS = {
     "translation": DecodingConfig(
         beam_size=4, alpha=0.6, extra_length=50, max_source_length=2
     ),  # section 6.1
-    # Section 6.3. A tree must hold all words of the sentence: none should be cut off.
+    # Section 6.3. A tree must contain all words of the sentence: none should be truncated.
     "parsing": DecodingConfig(beam_size=21, alpha=0.3, extra_length=300, max_source_length=1024),
 }

@@ -1,10 +1,10 @@
 """Lexical constraints: phrases that a hypothesis must contain (Hokamp and Liu 2017).
 
-The search comes here for the sentences whose phrases it does not find by itself (beam_search.py).
-So that there are hypotheses with them, a step considers more extensions, and divides the beam among
-those with more and with fewer tokens of their phrases: dynamic beam allocation (Post and Vilar
-2018, section 3). Phrases are token ids, int32 [B, P, M], P and M at least 1, with padding after
-each; one of padding alone is none. They may overlap, and one given twice may occur once.
+Used for the sentences for which an unconstrained search misses a phrase (beam_search.py). To
+produce hypotheses with the phrases, a step considers more extensions, and divides the beam among
+hypotheses that have more or fewer tokens of their phrases: dynamic beam allocation (Post and Vilar
+2018, section 3). Phrases are token ids, int32 [B, P, M], padded, P and M at least 1; all padding
+means no phrase. They may overlap, and a phrase given twice need only occur once.
 """
 
 from typing import NamedTuple
@@ -15,10 +15,10 @@ from keras_transformer.search.candidates import NONE, Extensions
 
 
 class PhraseProgress(NamedTuple):
-    """How far hypotheses have come with their phrases."""
+    """The progress of hypotheses towards their phrases."""
 
-    # How many tokens of each phrase a hypothesis has: all where the phrase occurs, otherwise
-    # those of its beginning that the hypothesis ends with.
+    # How many tokens of each phrase a hypothesis has: all if the phrase occurs, otherwise the #
+    # length of the phrase's longest prefix that ends the hypothesis.
     counts: tf.Tensor  # int32 [B, K, P]
     occurs: tf.Tensor  # bool [B, K, P], whether a phrase occurs
 
@@ -26,16 +26,16 @@ class PhraseProgress(NamedTuple):
 def phrase_progress(
     ids: tf.Tensor, position: tf.Tensor, phrases: tf.Tensor, pad_id: int
 ) -> PhraseProgress:
-    """Compares hypotheses with the phrases of their sentence.
+    """Compares hypotheses with their sentence's phrases.
 
     Args:
-        ids: int32 [B, K, L], of which the first `position` tokens count.
+        ids: int32 [B, K, L], of which the first `position` tokens are valid.
         position: int32 scalar.
         phrases: int32 [B, P, M], padded.
-        pad_id: of the padding.
+        pad_id: the id of padding.
 
     Example:
-        The hypothesis 7 5 8 5 has all of the phrase 5 8, and ends with the beginning of 5 9.
+        The hypothesis 7 5 8 5 contains the phrase 5 8, and ends with the beginning of 5 9.
 
         >>> ids = tf.constant([[[7, 5, 8, 5]]])
         >>> phrases = tf.constant([[[5, 8], [5, 9]]])
@@ -47,12 +47,12 @@ def phrase_progress(
     starts = tf.range(tf.shape(ids)[2])  # [L], where a phrase may begin
     places = starts[:, None] + tf.range(tf.shape(phrases)[2])  # [L, M]
     windows = tf.gather(ids, tf.minimum(places, starts[-1]), axis=2)  # [B, K, L, M]
-    # Unlike ==, tf.equal keeps the rank where L is not known yet.
+    # Unlike ==, tf.equal keeps the rank if L is not known yet.
     same = tf.equal(windows[:, :, None], phrases[:, None, :, None])  # [B, K, P, L, M]
     same |= is_padding[:, None, :, None] | (places >= position)
     begins_here = tf.reduce_all(same, axis=4)  # [B, K, P, L]
     lengths = tf.math.count_nonzero(~is_padding, axis=2, dtype=tf.int32)[:, None]  # [B, 1, P]
-    written = tf.maximum(position - starts, 0)  # [L], the tokens from each place on
+    written = tf.maximum(position - starts, 0)  # [L], the number of tokens from each place
     found = tf.minimum(lengths[..., None], written)  # [B, 1, P, L]
     counts = tf.reduce_max(tf.where(begins_here, found, 0), axis=3)  # [B, K, P]
     return PhraseProgress(counts, counts == lengths)
@@ -61,20 +61,19 @@ def phrase_progress(
 def add_required(
     free: Extensions, alive: tf.Tensor, logits: tf.Tensor, allowed: tf.Tensor, required: tf.Tensor
 ) -> Extensions:
-    """Adds extensions by required tokens, and by the best two tokens of each hypothesis.
+    """Adds extensions by required tokens, and by each hypothesis's best two tokens.
 
-    Two, as one of them may be EOS; and only in sentences with a required token.
+    Two, as one of them may be EOS; and only for sentences with a required token.
 
     Args:
-        free: what the search considers without phrases.
-        alive: float32 [B, K], log-probabilities of the hypotheses that are extended.
+        free: the extensions without regard to phrases.
+        alive: float32 [B, K], log probabilities of the hypotheses to extend.
         logits: float32 [B, K, V].
-        allowed: the same, -inf for tokens that must not come next.
+        allowed: the same, with -inf for banned tokens.
         required: int32 [B, P, K], tokens, or -1 for none.
 
     Returns:
-        `free` and the others. Those that are in `free` already have log-probability -inf, and so
-        have those that are not allowed.
+        `free` and the others. Duplicates of `free` and banned ones have log probability -inf.
     """
     batch, beams, vocab_size = tf.unstack(tf.shape(logits))
     best = tf.transpose(tf.math.top_k(allowed, 2).indices, [0, 2, 1])  # [B, 2, K]
@@ -96,23 +95,23 @@ def add_required(
 def allocate_beam(
     progress: PhraseProgress, log_probs: tf.Tensor, beams: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Chooses K of C hypotheses by their progress and by log-probability, as tf.math.top_k would.
+    """Chooses K of C hypotheses by progress and log probability, in the form of tf.math.top_k.
 
-    A bank has the hypotheses with the same number of tokens of their phrases: of those that occur,
-    and of one that is begun. The beam takes the best of each bank in turn, the fullest bank first:
-    it gets a token more at each step.
+    A bank contains the hypotheses with the same number of phrase tokens: those of complete phrases
+        and of one begun phrase. The beam takes the best of each bank in turn, starting with the
+        bank that has the most tokens, which gains a token at each step.
 
     Args:
-        progress: of the C hypotheses, [B, C, P] each.
+        progress: the progress of the C hypotheses, [B, C, P] each.
         log_probs: float32 [B, C].
         beams: K.
 
     Returns:
-        The log-probabilities of the chosen hypotheses, float32 [B, K], and their places, int32.
+        The log probabilities of the chosen hypotheses, float32 [B, K], and their indices, int32.
 
     Example:
-        Four hypotheses have 0, 2, 2 and 1 tokens of their only phrase, of three tokens. There is
-        room for three: one of each bank comes before the second one with two tokens.
+        Four hypotheses have 0, 2, 2 and 1 tokens of their only phrase, which has three tokens.
+            There is room for three: one from each bank precedes the second one with two tokens.
 
         >>> counts = tf.constant([[[0], [2], [2], [1]]])
         >>> progress = PhraseProgress(counts, counts == 3)
@@ -133,7 +132,7 @@ def allocate_beam(
 
 
 def earlier_equals(keys: tf.Tensor) -> tf.Tensor:
-    """Counts the equals of each key that stand before it in its row: int32 [B, C].
+    """Counts the earlier occurrences of each key in its row: int32 [B, C].
 
     Example:
         >>> earlier_equals(tf.constant([[3, 1, 3, 3]])).numpy().tolist()

@@ -1,19 +1,19 @@
-"""CTranslate2's engine, for directories that export/ctranslate2.py has written.
+"""CTranslate2's engine, for directories written by export/ctranslate2.py.
 
-Neither TensorFlow nor Keras is imported. Where CTranslate2 does something in another way than
-beam_search.py, this file makes up for it, as far as that is possible from outside:
+Does not import TensorFlow or Keras. Where CTranslate2 differs from beam_search.py, this file
+compensates as far as possible from outside:
 
-- Hypotheses are ranked by our length penalty (section 6.1). The search of a sentence ends as
-  CTranslate2 ends it: when as many hypotheses as beams have ended, the best of its beam among them,
-  even if one that has not ended could be better. That is earlier than with `early_stopping`, which
-  changes nothing here. An EOS counts only among the K best extensions.
-- A batch has one limit of length. Sentences that have no hypothesis within their own limit are
-  searched again with that.
-- Log-probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and
-  leaves out restricted tokens before it normalizes: such hypotheses are scored afterwards.
-- There are no required phrases, and no attention but that which aligns tokens.
-- Random numbers go on from one call to the next: it is the first call after opening a model that
-  draws the same tokens with the same seed.
+- Hypotheses are ranked by our length penalty (section 6.1). CTranslate2 ends a sentence's search
+  when as many hypotheses as beams have ended, including the best one in its beam, even if an
+  unfinished one could be better. That is earlier than with `early_stopping`, which has no effect
+  here. An EOS counts only among the K best extensions.
+- A batch has a single length limit. Sentences without a hypothesis within their own limit are
+  searched again with that limit.
+- Log probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and
+  removes restricted tokens before normalizing: such hypotheses are rescored afterwards.
+- Required phrases are not supported, nor attention other than for alignment.
+- The random state continues from call to call: a seed reproduces only the first call after opening
+  a model.
 """
 
 import collections
@@ -32,18 +32,18 @@ from keras_transformer.search.engine import Explained, Found, Request, Rows, pen
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-# Hypotheses that are searched at a time. More take longer, as their keys and values do not stay in
-# the processor's caches.
+# Hypotheses searched at a time. More take longer, as their keys and values overflow the processor's
+# # caches.
 BATCH_HYPOTHESES = 128
-BATCH_PAIRS = 32  # that are scored at a time: all of their logits are in memory
-NONE = -1e9  # what CTranslate2 has for hypotheses that do not exist is less
-OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
+BATCH_PAIRS = 32  # scored at a time: all of their logits are in memory
+NONE = -1e9  # CTranslate2's value for missing hypotheses is below this
+OTHER_ENGINE = "must be used with a model that runs in TensorFlow"
 
 
 class Hypothesis(NamedTuple):
-    """A target that a search has found."""
+    """A target found by a search."""
 
-    tokens: list[str]  # with EOS, unless it reached its limit before
+    tokens: list[str]  # with EOS, unless it reached its limit first
     log_prob: float  # natural logarithm
 
 
@@ -51,14 +51,13 @@ class CTranslate2Engine:
     """The engine that calls CTranslate2; see engine.Engine for its functions.
 
     Args:
-        folder: a local directory, which `model_card.read_card` has checked.
-        vocabularies: those of the model.
-        settings: the options of the search, and the forbidden phrases.
-        limit: the most tokens of a target, EOS included.
+        folder: a local directory, checked by `model_card.read_card`.
+        vocabularies: the model's vocabularies.
+        settings: the search options, and the forbidden phrases.
+        limit: the maximum number of target tokens, EOS included.
 
-    Raises:
-        InputError: if CTranslate2 is not installed or cannot read the directory; from any function
-            where it cannot do what is asked for.
+    Raises: InputError: if CTranslate2 is not installed or cannot read the directory; from any
+        function for unsupported requests.
     """
 
     functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")
@@ -70,14 +69,14 @@ class CTranslate2Engine:
         sampling = settings.options.sampling
         self.streams = processor_streams()
         if sampling is not None:
-            self.streams = 1  # as random numbers are drawn in the order of the batches
+            self.streams = 1  # random numbers are drawn in the order of the batches
             ctranslate2.set_random_seed(sampling.seed)
         try:
             self._translator = ctranslate2.Translator(
                 str(folder), inter_threads=self.streams, intra_threads=threads_of_stream()
             )
-        except Exception as error:  # damaged bytes can end in any
-            rule = "must be a directory that an export has made"
+        except Exception as error:  # damaged bytes can raise any error
+            rule = "must be a directory written by an export"
             raise InputError("path", rule, f"{str(folder)!r}: {reason(error)}") from None
         self._options = settings.options
         self._is_restricted = settings.is_restricted
@@ -90,7 +89,7 @@ class CTranslate2Engine:
         self._search_options["suppress_sequences"] = forbidden or None
 
     def search(self, request: Request) -> Found:
-        received = "CTranslate2, which requires no phrases"
+        received = "CTranslate2, which does not support required phrases"
         require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
         rows = self._searched(request, return_scores=True)
         if self._is_restricted or has_prefix(request):
@@ -115,7 +114,7 @@ class CTranslate2Engine:
     def explain(
         self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
     ) -> Explained:
-        received = "CTranslate2, which tells no attention of all heads"
+        received = "CTranslate2, which does not return the attention of all heads"
         require(not attention, "attention", OTHER_ENGINE, received)
         longest = max([1, *map(len, target)])
         scores = None
@@ -126,7 +125,7 @@ class CTranslate2Engine:
         alignment = np.zeros([len(target), longest], np.int32)
         by_length = collections.defaultdict(list)
         for place, (ids, targets) in enumerate(zip(source, target, strict=True)):
-            if len(ids) > 1 and len(targets) > 0:  # a lone EOS is what all tokens are aligned to
+            if len(ids) > 1 and len(targets) > 0:  # all tokens are aligned to a lone EOS
                 by_length[len(targets)].append(place)
         for length, places in by_length.items():
             rows = self._aligned([source[i] for i in places], [target[i] for i in places])
@@ -134,7 +133,7 @@ class CTranslate2Engine:
         return Explained(scores, alignment)
 
     def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence, in no order; an empty one for an empty sentence."""
+        """Returns each sentence's hypotheses, unordered; an empty one for an empty sentence."""
         limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
         eos = self._target_tokens[EOS_ID]
         found = [[Hypothesis([], 0.0)] for _ in request.ids]
@@ -153,11 +152,11 @@ class CTranslate2Engine:
     def _translated(
         self, request: Request, places: Sequence[int], limit: int, **options: Any
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yields the places of some sentences, and the hypotheses that CTranslate2 finds for them.
+        """Yields the indices of some sentences, and CTranslate2's hypotheses for them.
 
         Args:
-            limit: the most tokens of each hypothesis.
-            options: further ones of `translate_batch`.
+            limit: the maximum number of tokens in a hypothesis.
+            options: further options of `translate_batch`.
         """
         if not places:
             return
@@ -178,7 +177,7 @@ class CTranslate2Engine:
             yield place, [Hypothesis(*pair) for pair in pairs if pair[1] > NONE]
 
     def _found(self, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:
-        """The ids and lengths of the first `count` hypotheses of each sentence."""
+        """Returns the ids and lengths of each sentence's first `count` hypotheses."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
         lengths = np.zeros([len(rows), count], np.int32)
@@ -190,7 +189,7 @@ class CTranslate2Engine:
         return Found(ids, lengths, None, None)
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-        """Gives hypotheses the log-probabilities of the model."""
+        """Replaces the hypotheses' log probabilities by the model's own."""
         source = [ids for ids, row in zip(sources, rows, strict=True) for _ in row]
         target = [
             [self._target_ids[token] for token in each.tokens] for row in rows for each in row
@@ -199,7 +198,7 @@ class CTranslate2Engine:
         return [[each._replace(log_prob=sum(next(log_probs))) for each in row] for row in rows]
 
     def _token_log_probs(self, source: Rows, target: Rows) -> list[list[float]]:
-        """The log-probability of each token of targets, which may be padded."""
+        """Returns the log probability of each token in targets, which may be padded."""
         results = self._translator.score_batch(
             [self._source(ids) for ids in source],
             [self._target(ids) for ids in target],
@@ -211,9 +210,9 @@ class CTranslate2Engine:
         return [row.log_probs[:length] for row, length in zip(results, lengths, strict=True)]
 
     def _aligned(self, source: Rows, target: Rows) -> list[list[int]]:
-        """Aligns targets of the same length: one source position for each token.
+        """Aligns targets of equal length: one source position for each token.
 
-        With alternatives, CTranslate2 reads a prefix at once, as in training.
+        With alternatives, CTranslate2 processes a prefix at once, as in training.
         """
         results = self._translator.translate_batch(
             [self._source(ids) for ids in source],
@@ -229,11 +228,11 @@ class CTranslate2Engine:
         return [[int(np.argmax(row)) for row in result.attention[0]] for result in results]
 
     def _source(self, ids: Sequence[int]) -> list[str]:
-        """The tokens of a source, without special ones."""
+        """Returns a source's tokens, without special ones."""
         return [self._source_tokens[id_] for id_ in ids if id_ > EOS_ID]
 
     def _target(self, ids: Sequence[int]) -> list[str]:
-        """The tokens of a target, without special ones."""
+        """Returns a target's tokens, without special ones."""
         return [self._target_tokens[id_] for id_ in ids if id_ > EOS_ID]
 
 
@@ -252,19 +251,19 @@ def load_ctranslate2() -> ModuleType:
 
 
 def source_tokens(vocabularies: VocabularyPair) -> list[str]:
-    """The tokens of the source. CTranslate2 knows a special id of both sides by one name."""
+    """Returns the source tokens. CTranslate2 uses one name for a special id on both sides."""
     special = vocabularies.target.pieces[: UNK_ID + 1]
     return [*special, *vocabularies.source.pieces[UNK_ID + 1 :]]
 
 
 def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
-    """The options of `translate_batch` that stay the same during all searches."""
+    """Returns the options of `translate_batch` that are fixed for all searches."""
     options = settings.options
     sampling = options.sampling
     found: dict[str, Any] = {
         "max_batch_size": max(BATCH_HYPOTHESES // options.beam_size, 1),
         "max_input_length": 0,
-        "length_penalty": 0,  # so that scores are log-probabilities
+        "length_penalty": 0,  # so that scores are log probabilities
         "no_repeat_ngram_size": options.no_repeat_ngram_size,
         "return_end_token": True,
         "beam_size": options.beam_size,
@@ -273,7 +272,7 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
     if sampling is not None:
         found["beam_size"] = 1
         if sampling.top_k == 1:
-            found["num_hypotheses"] = 1  # as all would be the same
+            found["num_hypotheses"] = 1  # otherwise all would be the same
         found["sampling_topk"] = min(sampling.top_k, vocab_size)
         found["sampling_topp"] = sampling.top_p
         found["sampling_temperature"] = sampling.temperature
@@ -281,16 +280,16 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
 
 
 def has_prefix(request: Request) -> bool:
-    """Whether a target begins with given tokens."""
+    """Whether a target begins with the given tokens."""
     return request.prefix is not None and any(len(ids) > 0 for ids in request.prefix)
 
 
 def within(row: Sequence[Hypothesis], limit: int, eos: str) -> list[Hypothesis]:
-    """Those hypotheses that have ended within a limit; if there are none, those that reached it."""
+    """Returns the hypotheses that ended within a limit, or else those that reached it."""
     ended = [each for each in row if len(each.tokens) <= limit and each.tokens[-1] == eos]
     return ended or [each for each in row if len(each.tokens) == limit]
 
 
 def score_of(hypothesis: Hypothesis, alpha: float) -> float:
-    """Log-probability / length penalty."""
+    """Returns log probability / length penalty."""
     return penalized(hypothesis.log_prob, len(hypothesis.tokens), alpha)

@@ -1,7 +1,7 @@
-"""Several models of the same vocabularies that decode as one.
+"""Several models with the same vocabularies that decode as one.
 
 Their probabilities are averaged at every step. An Ensemble has the methods of a CompiledModel, so a
-search does not know which of the two it calls.
+search need not know which of the two it calls.
 """
 
 import math
@@ -16,12 +16,12 @@ from keras_transformer.search.matrices import ScaledRows
 
 
 class Ensemble(NamedTuple):
-    """Models whose probabilities are averaged. Their cache has the layers of all models in turn."""
+    """Models whose probabilities are averaged. Their cache lists the layers of all models in order."""
 
     members: tuple[CompiledModel, ...]
 
     def in_graph(self) -> "Ensemble":
-        """Reads the stored variables, at the beginning of a graph."""
+        """Reads the stored variables at the beginning of a graph."""
         return Ensemble(tuple(model.in_graph() for model in self.members))
 
     def start(self, source: tf.Tensor, beams: int) -> SearchCache:
@@ -56,7 +56,7 @@ class Ensemble(NamedTuple):
 
 
 def ensemble_of(models: Sequence[CompiledModel]) -> CompiledModel | Ensemble:
-    """The model itself where there is one, and an ensemble of several."""
+    """Returns a single model itself, or an ensemble of several."""
     return models[0] if len(models) == 1 else Ensemble(tuple(models))
 
 
@@ -66,16 +66,16 @@ def decode_target(
     """Decodes whole targets, int32 [B, T], with each model.
 
     Returns:
-        The logits, float32 [B, T, V], and what each model has computed.
+        The logits, float32 [B, T, V], and each model's output.
     """
     computed = [member.decode_target(source, target) for member in model.members]
     return mean_logits([decoded.logits for _, decoded in computed]), computed
 
 
 def mean_logits(every_logits: Sequence[tf.Tensor]) -> tf.Tensor:
-    """The logits of one model; for several, the logarithm of the mean of their probabilities.
+    """Returns the logits of one model; for several, the logarithm of their mean probabilities.
 
-    Each is float32 [..., V], and so is the result.
+    All are float32 [..., V].
     """
     if len(every_logits) == 1:
         return every_logits[0]

@@ -1,7 +1,7 @@
 """Greedy search: the most probable token at each step, without scores.
 
-It finds the hypothesis of `beam_search` with one beam, in less time: tokens are chosen by their
-logits, which need not be normalized, and there is one hypothesis, which is compared with none.
+It finds the same hypothesis as `beam_search` with one beam, in less time: tokens are chosen by
+their logits, without normalization, and there is only one hypothesis, so nothing is ranked.
 """
 
 from collections.abc import Callable
@@ -21,21 +21,23 @@ class Greedy(NamedTuple):
     """The only hypothesis of each sentence, K = 1."""
 
     ids: tf.Tensor  # int32 [B, 1, T], with EOS, padded
-    lengths: tf.Tensor  # int32 [B, 1], EOS counted; 0 where restrictions left nothing to say
-    is_finite: tf.Tensor  # bool [B, 1], False where the model's weights made a NaN of a logit
+    lengths: tf.Tensor  # int32 [B, 1], EOS included; 0 if restrictions allowed no token
+    is_finite: tf.Tensor  # bool [B, 1], False if a logit was NaN
 
 
 class GreedyState(NamedTuple):
     """The state of a search between steps; B shrinks from round to round."""
 
-    position: tf.Tensor  # int32 scalar, number of steps made
-    running: tf.Tensor  # bool [B], whether the sentence is still searched
-    places: tf.Tensor  # int32 [B], of the sentences in what is returned
+    position: tf.Tensor  # int32 scalar, number of steps taken
+    running: tf.Tensor  # bool [B], whether the search of the sentence is running
+    places: tf.Tensor  # int32 [B], indices of the sentences in the results
     max_lengths: tf.Tensor  # int32 [B]
-    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 where there is none
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
     last_ids: tf.Tensor  # int32 [B, 1], the next inputs
     ids: tf.Tensor  # int32 [B, 1, L], padded; L grows from round to round
-    total: tf.Tensor  # float32 [B, 1], sum of the chosen logits: -inf if none was left, or NaN
+    total: (
+        tf.Tensor
+    )  # float32 [B, 1], sum of the chosen logits: -inf if no token was allowed, or NaN
     cache: Cache
 
 
@@ -50,7 +52,7 @@ def greedy_search(
     settings: SearchSettings,
     prefix: tf.Tensor | None = None,
 ) -> Greedy:
-    """Searches one hypothesis of each sentence; the arguments are those of `beam_search`."""
+    """Searches for one hypothesis per sentence; see `beam_search` for the arguments."""
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     state = _initial_state(cache, max_lengths, prefix, settings)
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
@@ -96,7 +98,7 @@ def _initial_state(
 def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSettings) -> GreedyState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    values = logits.values[:, None]  # [B, 1, V]; a row's scale does not change which is largest
+    values = logits.values[:, None]  # [B, 1, V]; scaling a row keeps its argmax
     if settings.is_restricted:
         banned = banned_logits(state.ids, state.position, state.max_lengths, settings)
         values = without(values, banned)
@@ -104,7 +106,7 @@ def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSetti
     tokens, largest = _with_prefix(state, tokens, largest * logits.scales, settings)
     total = state.total + largest
     is_here = tf.range(tf.shape(state.ids)[2]) == state.position  # [L]
-    # Sentences that have stopped keep what they had, until they leave.
+    # Finished sentences keep their state until they leave.
     is_written = is_here & state.running[:, None, None]  # [B, 1, L]
     position = state.position + 1
     goes_on = (tokens != settings.eos_id) & (total != NONE)  # [B, 1]
@@ -121,19 +123,19 @@ def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSetti
 def _with_prefix(
     state: GreedyState, chosen: tf.Tensor, largest: tf.Tensor, settings: SearchSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Puts the tokens of the prefix, where it has one at this position, in place of the chosen."""
+    """Replaces the chosen tokens by the prefix's, if it has one at this position."""
     prefix = state.prefix
     if prefix.shape[1] == 0:
         return chosen, largest
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
     given = prefix[:, column][:, None]  # [B, 1]
     is_given = (given != settings.pad_id) & (state.position == column)
-    # Restrictions do not count in a prefix: it is never a token that nothing was left of.
+    # Restrictions do not apply in a prefix, so its tokens are always allowed.
     return tf.where(is_given, given, chosen), tf.where(is_given, 0.0, largest)
 
 
 def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
-    """The target of each sentence, after its last step."""
+    """Returns each sentence's target after its last step."""
     is_end = state.ids == settings.eos_id  # [B, 1, L]
     until_end = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1  # [B, 1]
     lengths = tf.where(tf.reduce_any(is_end, axis=2), until_end, state.max_lengths[:, None])
@@ -146,7 +148,7 @@ def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
 
 
 def _with_length(ids: tf.Tensor, length: tf.Tensor, settings: SearchSettings) -> tf.Tensor:
-    """Pads, or cuts, ids int32 [B, 1, L] to `length`, int32 scalar."""
+    """Pads or truncates ids int32 [B, 1, L] to `length`, int32 scalar."""
     more = tf.maximum(length - tf.shape(ids)[2], 0)
     padded = tf.pad(ids, [[0, 0], [0, 0], [0, more]], constant_values=settings.pad_id)
     return padded[:, :, :length]

@@ -1,6 +1,6 @@
-"""The kinds of matrices that decoding multiplies rows by: each is a class with `multiply`.
+"""The kinds of matrices used in decoding: each is a class with `multiply`.
 
-Rows, [R, D], are multiplied by a matrix W, [D, E]. Where the embeddings are tied, the matrix that
+Rows, [R, D], are multiplied by a matrix W, [D, E]. If the embeddings are tied, the matrix that
 computes logits is also the embedding matrix, with a column for each token: `look_up` returns
 columns as vectors.
 """
@@ -14,17 +14,17 @@ from tensorflow.python.framework import op_def_library
 
 from keras_transformer.errors import InputError
 
-LARGE = 2**22  # a softmax matrix of this number of elements, or more, is a HalvedMatrix
-FEW_ROWS = 16  # as many rows, or fewer, are multiplied by a HalvedMatrix in two halves
+LARGE = 2**22  # a softmax matrix with at least this many elements is a HalvedMatrix
+FEW_ROWS = 16  # at most this many rows are multiplied by a HalvedMatrix in two halves
 WEIGHT_LEVELS = 64.0  # weights are rounded to integers from -64 to 64
 INPUT_LEVELS = 127.0  # inputs are rounded to integers from -127 to 127
 SMALLEST_SCALE = np.float32(1e-30)  # the scale of a row or column of zeros
 
 
 class ScaledRows(NamedTuple):
-    """Rows, each of which is still to be multiplied by a positive scale.
+    """Rows that are yet to be multiplied by a positive scale each.
 
-    The scale does not change which number of a row is the largest.
+    The scale does not change a row's argmax.
     """
 
     values: tf.Tensor  # float32 [R, E]
@@ -32,7 +32,7 @@ class ScaledRows(NamedTuple):
 
 
 class FloatMatrix(NamedTuple):
-    """A matrix of float32 numbers. It may be stored as bfloat16, see `weights.as_tensors`."""
+    """A float32 matrix. It may be stored as bfloat16; see `weights.as_tensors`."""
 
     values: tf.Tensor  # float32 [D, E]
 
@@ -41,7 +41,7 @@ class FloatMatrix(NamedTuple):
         return tf.matmul(rows, self.values)
 
     def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
-        """The result of `multiply`, with scales of 1."""
+        """Returns the result of `multiply`, with scales of 1."""
         return ScaledRows(self.multiply(rows), tf.ones([tf.shape(rows)[0], 1]))
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
@@ -49,15 +49,15 @@ class FloatMatrix(NamedTuple):
         return _columns_as_vectors(self.values, ids)
 
     def in_float32(self) -> tf.Tensor:
-        """All numbers, float32 [D, E]."""
+        """Returns the matrix as float32 [D, E]."""
         return tf.cast(self.values, tf.float32)
 
 
 class HalvedMatrix(FloatMatrix):
     """A large matrix that multiplies a few rows in two halves.
 
-    Such a product takes as long as it takes to read the matrix from memory. TensorFlow computes the
-    halves on two threads, which read faster than one.
+    Such a product is bound by reading the matrix from memory. TensorFlow computes the halves on two
+    threads, which read faster than one.
     """
 
     def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
@@ -73,20 +73,20 @@ class HalvedMatrix(FloatMatrix):
 
 
 class Int8Matrix(NamedTuple):
-    """A matrix of int8 numbers with a scale for each column, a quarter of the memory.
+    """An int8 matrix with a scale for each column, in a quarter of the memory.
 
-    The rows that it multiplies are rounded to int8, with a scale for each row, and the sums
-    of the products of integers are exact. Weights have 7 bits, from -64 to 64: processors without
-    VNNI add two products of 8 bits in 16, which two products of 8 and 7 bits always fit.
+    Input rows are rounded to int8, with a scale for each row, and the sums of the integer products
+    are exact. Weights have 7 bits, from -64 to 64: processors without VNNI add two 8-bit products
+    in 16 bits, which two products of 8 and 7 bits always fit.
 
-    The product is the kernel of oneDNN that TensorFlow's builds for x86 contain, whether oneDNN's
-    operations are switched on or off. The operation that is public
-    (QuantizedMatMulWithBiasAndDequantize) runs the same kernel, but lays the matrix out anew for
-    every product, which takes longer than the product itself where rows are few.
+    The product uses the oneDNN kernel in TensorFlow's x86 builds, which is available whether or not
+    oneDNN's operations are enabled. The public operation (QuantizedMatMulWithBiasAndDequantize)
+    runs the same kernel, but converts the matrix's layout for every product, which takes longer
+    than the product itself for few rows.
     """
 
     values: tf.Tensor  # int8 [D, E]
-    # Of each column, the number that 127 would stand for, as the operation expects it.
+    # For each column, the number that 127 stands for, as the operation expects.
     ranges: tf.Tensor  # float32 [E]
 
     def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
@@ -95,7 +95,7 @@ class Int8Matrix(NamedTuple):
         return _in_full(_int8_products(rows, largest, self.values, self.ranges))
 
     def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
-        """The result of `multiply`, before rows are multiplied by their scales."""
+        """Returns the result of `multiply` before scaling the rows."""
         largest = _largest(tf.abs(rows))
         return _int8_products(rows, largest, self.values, self.ranges)
 
@@ -105,12 +105,12 @@ class Int8Matrix(NamedTuple):
         return levels * (tf.gather(self.ranges, ids) / 127.0)[..., None]
 
     def in_float32(self) -> tf.Tensor:
-        """All numbers, float32 [D, E]."""
+        """Returns the matrix as float32 [D, E]."""
         return tf.cast(self.values, tf.float32) * (self.ranges / 127.0)
 
 
 class EmbeddingTable(NamedTuple):
-    """An embedding matrix that makes no logits: a row for each token."""
+    """An embedding matrix not used for logits: a row for each token."""
 
     values: tf.Tensor  # float32 [V, D]
 
@@ -119,7 +119,7 @@ class EmbeddingTable(NamedTuple):
         return tf.gather(self.values, ids)
 
     def in_float32(self) -> tf.Tensor:
-        """All numbers, float32 [V, D]."""
+        """Returns the matrix as float32 [V, D]."""
         return tf.cast(self.values, tf.float32)
 
 
@@ -132,7 +132,7 @@ def float_matrix(values: np.ndarray) -> FloatMatrix:
 
 
 def softmax_matrix(values: np.ndarray) -> FloatMatrix:
-    """Stores the matrix that makes logits, [D, V], which is large where the vocabulary is."""
+    """Stores the matrix that computes logits, [D, V], which is large for large vocabularies."""
     kind = HalvedMatrix if values.size >= LARGE else FloatMatrix
     return kind(tf.Variable(values, trainable=False))
 
@@ -146,9 +146,9 @@ def int8_matrix(values: np.ndarray) -> Int8Matrix:
 
 
 def has_int8_instructions() -> bool:
-    """Whether the processor has instructions for products of int8 (VNNI), as Linux on x86 says.
+    """Whether the processor has int8 product instructions (VNNI), according to Linux on x86.
 
-    Without them, such products take longer than those of float32, above all where rows are few.
+    Without them, such products are slower than in float32, especially for few rows.
     """
     try:
         return "_vnni" in Path("/proc/cpuinfo").read_text()  # avx512_vnni or avx_vnni
@@ -157,25 +157,25 @@ def has_int8_instructions() -> bool:
 
 
 def require_int8(argument: str) -> None:
-    """Raises an InputError where TensorFlow has no product of int8, or it is not exact.
+    """Raises an InputError if TensorFlow lacks an int8 product, or it is not exact.
 
     Args:
-        argument: what asked for weights of int8, as the error names it.
+        argument: the argument that requested int8 weights, for the error.
     """
 
     @tf.function(autograph=False)
-    def two_times_two():  # the operation is for graphs only
+    def two_times_two():  # the operation only works in graphs
         return int8_matrix_of_twos.multiply(tf.ones([1, 2]))
 
     int8_matrix_of_twos = int8_matrix(np.full((2, 3), 2, np.float32))
     try:
         found = two_times_two().numpy().tolist()
-    except Exception as error:  # of any kind: the operation is missing, or its kernel
+    except Exception as error:  # any error: the operation or its kernel is missing
         found = type(error).__name__
     if found != [[4.0] * 3]:
-        rule = "must run in a TensorFlow with oneDNN's product of int8, as for x86; "
+        rule = "must run in a TensorFlow with oneDNN's int8 product, such as on x86; "
         rule += "export with weights=bfloat16 instead"
-        raise InputError(argument, rule, f"weights of int8, whose product gives {found}")
+        raise InputError(argument, rule, f"int8 weights, whose product gives {found}")
 
 
 def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
@@ -190,7 +190,7 @@ def _in_full(products: ScaledRows) -> tf.Tensor:
 
 
 def _largest(magnitudes: tf.Tensor) -> tf.Tensor:
-    """The largest magnitude of each row, [R, D] -> [R, 1], which determines its scale."""
+    """Returns the largest magnitude in each row, [R, D] -> [R, 1], which determines its scale."""
     return tf.maximum(tf.reduce_max(magnitudes, axis=1, keepdims=True), SMALLEST_SCALE)
 
 
@@ -199,8 +199,8 @@ def _int8_products(
 ) -> ScaledRows:
     """Multiplies float32 rows [R, D] by an int8 matrix [D, E]: [R, E].
 
-    `largest`, float32 [R, 1], is the largest magnitude of
-     each row. The operation keeps the layout of the matrix from one call to the next.
+    `largest`, float32 [R, 1], is the largest magnitude in each row. The operation caches the
+    converted layout of the matrix between calls.
     """
     levels = tf.cast(tf.round(rows * (INPUT_LEVELS / largest)), tf.int8)
     (sums,), _ = op_def_library.apply_op(

@@ -1,7 +1,7 @@
-"""Restrictions of a search: the shortest length, repeated n-grams, forbidden phrases.
+"""Restrictions on a search: minimum length, repeated n-grams, forbidden phrases.
 
-Before each step, a restriction lists the tokens that may not extend an alive hypothesis. The
-log-probabilities of all others stay the model's own.
+Before each step, a restriction lists the tokens that must not extend an alive hypothesis. The log
+probabilities of all others stay the model's own.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ def banned_logits(
     max_lengths: tf.Tensor,
     settings: SearchSettings,
 ) -> tf.Tensor:
-    """Finds the tokens that must not come next.
+    """Finds the banned tokens.
 
     Args:
-        ids: int32 [B, K, L], of the alive hypotheses, without EOS.
-        position: int32 scalar, how many of the L there are.
+        ids: int32 [B, K, L], the alive hypotheses, without EOS.
+        position: int32 scalar, the number of valid ids.
         max_lengths: int32 [B]; a hypothesis of this length may always end.
-        settings: of the search; they have at least one restriction.
+        settings: the search settings, with at least one restriction.
 
     Returns:
         int32 [N, 3], rows of sentence, hypothesis and token.
@@ -41,14 +41,14 @@ def banned_logits(
 def too_short(
     ids: tf.Tensor, position: tf.Tensor, max_lengths: tf.Tensor, settings: SearchSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """EOS, before the shortest length there may be: tokens int32, banned bool, [B, K, 1] each."""
+    """Bans EOS before the minimum length: tokens int32, banned bool, [B, K, 1] each."""
     shortest = tf.minimum(min(settings.options.min_length, tf.int32.max), max_lengths)
     banned = tf.zeros_like(ids[:, :, :1]) + position + 1 < shortest[:, None, None]
     return tf.fill(tf.shape(banned), settings.eos_id), banned
 
 
 def repeated(ids: tf.Tensor, position: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The tokens that followed an earlier occurrence of the last `size` - 1 tokens.
+    """Bans tokens that followed an earlier occurrence of the last `size` - 1 tokens.
 
     Returns tokens int32 and banned bool, [B, K, L] each; with size 0, nothing is banned.
     """
@@ -63,7 +63,7 @@ def repeated(ids: tf.Tensor, position: tf.Tensor, size: int) -> tuple[tf.Tensor,
 def forbidden(
     ids: tf.Tensor, position: tf.Tensor, phrases: tuple[tuple[int, ...], ...]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The last token of each of P phrases, where the rest of it was written just before.
+    """Bans the last token of each of P phrases, if the rest of it ends the hypothesis.
 
     Returns tokens int32, banned bool, [B, K, P] each.
     """

@@ -1,7 +1,7 @@
-"""Rounds of steps of a search, between which sentences that have stopped leave the batch.
+"""Runs a search in rounds of steps, between which finished sentences leave the batch.
 
-What a sentence gets does not depend on the others, so that a search goes on with those that have
-not stopped yet. Both searches, of beams and greedy, make their steps here.
+A sentence's result does not depend on the others, so the search can continue with the running ones
+only. Both beam search and greedy search run here.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
+ROUND_STEPS = 8  # maximum steps per round; caches grow by this many positions before it
 
 
 def search_in_rounds(
@@ -19,17 +19,17 @@ def search_in_rounds(
     with_room: Callable[[Any, tf.Tensor], Any],
     results_of: Callable[[Any], Any],
 ) -> Any:
-    """Makes steps until all sentences have stopped.
+    """Runs steps until all sentences have finished.
 
     Args:
         state: a named tuple of nested structures of tensors [B, ...], whose third axis may grow.
-            Three of its fields are known here: `position`, int32 scalar, the number of steps made;
-            `running`, bool [B], whether a sentence is still searched; and `places`, int32 [B], of
-            the sentences in the results.
-        results: nested structures of tensors [B, ...], to be filled.
-        step: makes a step: state -> state.
-        with_room: gives a state room for positions below a number, int32 scalar.
-        results_of: what the sentences of a state have found, of the structure of `results`.
+            Three fields are used here: `position`, int32 scalar, the number of steps taken;
+            `running`, bool [B], whether a sentence's search is running; and `places`, int32 [B],
+            the indices of the sentences in the results.
+        results: nested structures of tensors [B, ...] to fill.
+        step: takes a step: state -> state.
+        with_room: gives a state room for positions below an int32 scalar.
+        results_of: returns the results of a state's sentences, in the structure of `results`.
 
     Returns:
         The results.
@@ -40,7 +40,7 @@ def search_in_rounds(
         end = (state.position // ROUND_STEPS + 1) * ROUND_STEPS
 
         def goes_on(state):
-            # Dropping sentences copies the caches: it pays when an eighth of the rows has stopped.
+            # Dropping sentences copies the caches: it pays once an eighth of the rows has finished.
             rows = tf.size(state.running)
             still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
             return (state.position < end) & (still_running * 8 > rows * 7)
@@ -63,9 +63,9 @@ def search_in_rounds(
 
 
 def _shapes(parts: Any) -> Any:
-    """The static shapes that hold at every step."""
+    """Returns the static shapes that hold at every step."""
 
-    def shape(tensor):  # [B, K, ...], where the first axis shrinks and the third may grow
+    def shape(tensor):  # [B, K, ...]; the first axis shrinks, and the third may grow
         dims = tensor.shape.as_list()
         return tf.TensorShape([None, *dims[1:2], *[None for _ in dims[2:3]], *dims[3:]])
 
@@ -73,7 +73,7 @@ def _shapes(parts: Any) -> Any:
 
 
 def _retire(state: Any, results: Any, results_of: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Takes sentences that have stopped out of the batch, and puts what they found in `results`."""
+    """Moves the results of finished sentences to `results`, and drops these from the batch."""
     stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
     places = tf.gather(state.places, stopped)[:, None]
     results = tf.nest.map_structure(
@@ -81,7 +81,7 @@ def _retire(state: Any, results: Any, results_of: Callable[[Any], Any]) -> tuple
         results,
         results_of(state),
     )
-    rows = state._replace(position=())  # all of it has an axis of sentences now
+    rows = state._replace(position=())  # every part has a batch axis now
     rows = tf.cond(
         tf.size(stopped) > 0,
         lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),

@@ -1,7 +1,7 @@
 """TensorFlow's engine, for models in this process and for exports.
 
-`SearchGraphs` are the graphs of a model: tensors of ids in, tensors out. `TensorFlowEngine` calls
-them, or the signatures of an export, which have the same names (export/saved_model.py).
+`SearchGraphs` are a model's graphs: tensors of ids in, tensors out. `TensorFlowEngine` calls them,
+or an export's signatures, which have the same names (export/saved_model.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +31,9 @@ Tensors = dict[str, tf.Tensor]
 
 
 def graph(*signature: tf.TensorSpec) -> Callable:
-    """Makes a method a graph, which is traced when it is first called.
+    """Turns a method into a graph, traced on its first call.
 
-    There is nothing for AutoGraph to convert, and looking for it would double the time of tracing.
+    There is nothing for AutoGraph to convert, and checking would double the tracing time.
     """
     return tf.function(input_signature=signature, autograph=False)
 
@@ -43,11 +43,11 @@ class SearchGraphs:
 
     Args:
         model: one model, or an ensemble.
-        settings: the options of the search, and the forbidden phrases.
-        constraints: whether there is `constrain_ids`, which is a further search.
+        settings: the search options, and the forbidden phrases.
+        constraints: whether to provide `constrain_ids`, an additional search.
 
     Attributes:
-        limits: the longest source and target.
+        limits: the maximum lengths of source and target.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SearchGraphs:
             self.named["greedy_ids"] = self.greedy_ids
         if constraints and settings.options.sampling is None:
             self.named["constrain_ids"] = self.constrain_ids
-        if len(model.members) == 1:  # the models of an ensemble may have different heads
+        if len(model.members) == 1:  # an ensemble's models may have different heads
             self.named["attention_ids"] = self.attention_ids
 
     @graph(IDS, IDS, NUMBER, ALPHA)
@@ -74,14 +74,14 @@ class SearchGraphs:
 
         Args:
             source: int32 [B, S], each row ending in EOS and then padding.
-            prefix: int32 [B, P], padded, without EOS, P at least 1: what each target begins with.
+            prefix: int32 [B, P], padded, without EOS, P at least 1: a prefix for each target.
             exact: int32 scalar, how many of the hypotheses must be the best ones.
-            alpha: float32 scalar, of the length penalty (section 6.1).
+            alpha: float32 scalar, for the length penalty (section 6.1).
 
         Returns:
-            ids int32 [B, K, T], padded; length int32 [B, K], EOS counted; score float32 [B, K],
-            log-probability / length penalty; log_prob float32 [B, K], natural logarithm. Where
-            there are fewer than K hypotheses, the rest have length 0 and score -inf.
+            ids int32 [B, K, T], padded; length int32 [B, K], EOS included; score float32 [B, K],
+            log probability / length penalty; log_prob float32 [B, K], natural logarithm. Missing
+            hypotheses have length 0 and score -inf.
         """
         return self._search(source, prefix, None, Ranking(exact, alpha))
 
@@ -90,8 +90,8 @@ class SearchGraphs:
         """Like `search_ids`, with required phrases.
 
         Args:
-            phrases: int32 [B, P, M], padded, without EOS: what each target contains. Where there is
-                no room for all of them, those with most of them come first.
+            phrases: int32 [B, P, M], padded, without EOS: phrases that each target must contain. If
+                there is no room for all of them, targets with most of them come first.
         """
         return self._search(source, prefix, phrases, Ranking(exact, alpha))
 
@@ -100,7 +100,7 @@ class SearchGraphs:
         """Like `search_ids`, with one beam and without scores.
 
         Returns:
-            ids and length, as `search_ids`; is_finite bool [B, 1], False where a logit is NaN
+            ids and length, as in `search_ids`; is_finite bool [B, 1], False if a logit is NaN
             because weights are not finite.
         """
         model = self.model.in_graph()
@@ -117,7 +117,7 @@ class SearchGraphs:
 
     @graph(IDS, IDS)
     def align_ids(self, source, target) -> Tensors:
-        """Shows how probable each token of a target is, and where it comes from.
+        """Computes the log probability and the alignment of each target token.
 
         Returns:
             log_probs float32 [B, T], natural logarithm, 0 at padding; alignment int32 [B, T], a
@@ -151,7 +151,7 @@ class SearchGraphs:
         }
 
     def _max_lengths(self, cache: SearchCache) -> tf.Tensor:
-        """The most tokens of a target for each source, int32 [B]: 0 for an empty one."""
+        """Returns the maximum target length for each source, int32 [B]: 0 for an empty one."""
         options = self.settings.options
         source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
         longest = tf.minimum(source_lengths + options.extra_length, self.limits.target)
@@ -159,14 +159,14 @@ class SearchGraphs:
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """The log-probabilities of the target's tokens, int32 [B, T]: float32 [B, T], 0 at padding."""
+    """Returns the log probabilities of target tokens, int32 [B, T]: float32 [B, T], 0 at padding."""
     target_logits = tf.gather(logits, target, batch_dims=2)
     log_probs = target_logits - tf.reduce_logsumexp(logits, axis=2)
     return tf.where(target == PAD_ID, 0.0, log_probs)
 
 
 class ExportedGraphs(NamedTuple):
-    """The signatures of an export."""
+    """An export's signatures."""
 
     named: dict[str, Callable[..., Tensors]]
 
@@ -175,15 +175,14 @@ class TensorFlowEngine:
     """The engine that calls graphs; see engine.Engine for its functions.
 
     Args:
-        graphs: of a model in this process, or of an export.
+        graphs: the graphs of a model in this process, or of an export.
 
-    Raises:
-        InputError: from any function where an export lacks the signature that it needs, or where
-            the weights of the model are not finite.
+    Raises: InputError: from any function if an export lacks the required signature, or the model's
+        weights are not finite.
     """
 
     def __init__(self, graphs: SearchGraphs | ExportedGraphs):
-        self.graphs = graphs  # a tf.function does not keep the object of its method alive
+        self.graphs = graphs  # a tf.function does not keep its method's object alive
         self.functions = sorted(graphs.named)
         self.streams = streams()
 
@@ -198,7 +197,7 @@ class TensorFlowEngine:
         if request.phrases is None:
             found = self._call("search_ids", **inputs)
         else:
-            rule = "must be asked of an export that was made with constraints"
+            rule = "must be used with an export made with constraints"
             exists = "constrain_ids" in self.graphs.named
             require(exists, "required_phrases", rule, "one without them")
             found = self._call("constrain_ids", phrases=_padded_phrases(request.phrases), **inputs)
@@ -227,23 +226,23 @@ class TensorFlowEngine:
         return Explained(**found)
 
     def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
-        rule = "must be among the signatures of the export; export the model again with it"
+        rule = "must be among the export's signatures; export the model again with it"
         require(name in self.graphs.named, name, rule, ", ".join(self.functions))
         return {key: tensor.numpy() for key, tensor in self.graphs.named[name](**inputs).items()}
 
 
 def require_finite(is_finite: np.ndarray, what: str) -> None:
-    """Refuses the weights of a model if not all of what it computed is finite.
+    """Raises an InputError unless all of a model's results are finite.
 
     Args:
         is_finite: bool, of any shape.
-        what: what was computed, such as "scores".
+        what: the results, such as "scores".
     """
     require(is_finite.all(), "model", "must have finite weights", f"{what} that are NaN")
 
 
 def padded(rows: Rows) -> tf.Tensor:
-    """Makes int32 [B, longest] of rows of ids, with at least one column."""
+    """Pads rows of ids to int32 [B, longest], with at least one column."""
     longest = max([1, *(len(row) for row in rows)])
     ids = np.full([len(rows), longest], PAD_ID, np.int32)
     for place, row in enumerate(rows):
@@ -257,7 +256,7 @@ def _padded_prefix(request: Request) -> tf.Tensor:
 
 
 def _padded_phrases(rows: Sequence[Rows]) -> tf.Tensor:
-    """Makes int32 [B, P, M] of lists of phrases, with at least one phrase and one column."""
+    """Pads lists of phrases to int32 [B, P, M], with at least one phrase and one column."""
     most = max([1, *(len(phrases) for phrases in rows)])
     longest = max([1, *(len(phrase) for phrases in rows for phrase in phrases)])
     ids = np.full([len(rows), most, longest], PAD_ID, np.int32)

@@ -1,10 +1,10 @@
-"""The weights of a model in the layout that is fastest for decoding.
+"""A model's weights in the fastest layout for decoding.
 
-`read_weights` reads a Transformer once. Kernels that multiply the same inputs stand side by side in
+`read_weights` reads a Transformer once. Kernels that multiply the same inputs are concatenated into
 one matrix, and the embedding matrix is stored transposed, as the softmax needs it: on a CPU,
-multiplying a few states by the transpose of a matrix takes far longer than by a matrix that is
-stored transposed. What is stored are variables; `as_tensors` reads them at the beginning of a
-graph. compiled_model.py computes with them.
+multiplying a few states by the transpose of a matrix takes far longer than by a matrix stored
+transposed. Weights are stored as variables; `as_tensors` reads them at the beginning of a graph.
+compiled_model.py computes with them.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Linear(NamedTuple):
         return products if self.bias is None else products + self.bias
 
     def apply_scaled(self, rows: tf.Tensor) -> ScaledRows:
-        """The result of `apply`, as rows that are still to be scaled where that saves time."""
+        """Like `apply`, but returns rows that are yet to be scaled, if that saves time."""
         if self.bias is None:
             return self.matrix.scaled_products(rows)
         return ScaledRows(self.apply(rows), tf.ones([tf.shape(rows)[0], 1]))
@@ -61,7 +61,7 @@ class SelfAttentionWeights(NamedTuple):
 
 
 class CrossAttentionWeights(NamedTuple):
-    """The projections of the attention to the encoder's output."""
+    """The projections of cross-attention."""
 
     query: Linear  # [D, H d_k]
     key_value: Linear  # [D, H d_k + H d_v]
@@ -69,14 +69,14 @@ class CrossAttentionWeights(NamedTuple):
 
 
 class FeedForwardWeights(NamedTuple):
-    """The two linear transformations of equation 2; with a gate, it stands before the inner one."""
+    """The two linear transformations of equation 2; a gate precedes the inner one."""
 
     inner: Linear  # [D, F]; [D, 2 F] with a gate
     outer: Linear  # [F, D]
 
 
 class EncoderLayerWeights(NamedTuple):
-    """A layer of the encoder, and the normalization of each sublayer (section 3.1)."""
+    """An encoder layer, with the normalization of each sublayer (section 3.1)."""
 
     self_attention: SelfAttentionWeights
     self_attention_norm: Normalization
@@ -85,7 +85,7 @@ class EncoderLayerWeights(NamedTuple):
 
 
 class DecoderLayerWeights(NamedTuple):
-    """A layer of the decoder, and the normalization of each sublayer (section 3.1)."""
+    """A decoder layer, with the normalization of each sublayer (section 3.1)."""
 
     self_attention: SelfAttentionWeights
     self_attention_norm: Normalization
@@ -117,13 +117,12 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
     """Copies the weights of a model into variables.
 
     Args:
-        model: of any dtype policy; its variables are float32.
-        dtype: "float32"; "bfloat16", half the memory, which is computed with in float32; or "int8"
-            for the matrices, a quarter of the memory, which are multiplied as integers. With int8,
-            biases, positions and normalizations are float32.
+        model: a model with any dtype policy; its variables are float32.
+        dtype: "float32"; "bfloat16", half the memory, computed in float32; or "int8", a quarter of
+            the memory, for matrices that are multiplied as integers. With int8, biases, positions
+            and normalizations are float32.
 
-    Returns:
-        Weights of tf.Variables. Embeddings that are tied are the same variable.
+    Returns: Weights of tf.Variables. Tied embeddings are the same variable.
     """
     store_matrix = int8_matrix if dtype == "int8" else float_matrix
     store_softmax_matrix = int8_matrix if dtype == "int8" else softmax_matrix
@@ -165,7 +164,7 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
 
 
 def as_tensors(weights: Weights) -> Weights:
-    """Reads the variables in a graph. bfloat16 becomes float32, once for each call of the graph."""
+    """Reads the variables in a graph. bfloat16 becomes float32, once per call of the graph."""
 
     def read(variable):
         value = tf.convert_to_tensor(variable)
@@ -175,13 +174,13 @@ def as_tensors(weights: Weights) -> Weights:
 
 
 def variables_of(weights: Weights) -> list[tf.Variable]:
-    """The variables in a fixed order, each once."""
+    """Returns the variables in a fixed order, each once."""
     variables = {id(part): part for part in tf.nest.flatten(weights) if part is not None}
     return list(variables.values())
 
 
 def update_weights(weights: Weights, model: Transformer) -> None:
-    """Gives float32 weights the values that the variables of their model have now."""
+    """Updates float32 weights from the current variables of their model."""
     values = variables_of(read_weights(model))
     for variable, value in zip(variables_of(weights), values, strict=True):
         variable.assign(value)
@@ -211,15 +210,15 @@ def write_weights(weights: Weights, model: Transformer) -> None:
 
 
 def _for_each_variable(function: Callable, weights: Weights) -> Weights:
-    """The same structure with what the function makes of each variable; equal ones stay equal."""
+    """Maps a function over each variable in a structure; shared ones stay shared."""
     results = {id(variable): function(variable) for variable in variables_of(weights)}
     return tf.nest.map_structure(lambda part: None if part is None else results[id(part)], weights)
 
 
 def _array(value) -> np.ndarray:
-    """The numbers of a Keras variable, on one device or on several, in float32.
+    """Returns the values of a Keras variable, on one device or several, in float32.
 
-    A kernel with an adapter is no variable, but what both make, in the type of the activations.
+    A kernel with an adapter is not a variable but the sum of both, in the activations' type.
     """
     return tf.cast(tf.convert_to_tensor(value), tf.float32).numpy()
 
@@ -229,7 +228,7 @@ def _store(value) -> tf.Variable | None:
 
 
 def _linear(store_matrix: Callable, *layers) -> Linear:
-    """Stores the kernels of Dense layers side by side: each [D, E], together [D, sum of E]."""
+    """Stores the kernels of Dense layers concatenated: each [D, E], together [D, sum of E]."""
     kernels = [_array(layer.kernel) for layer in layers]
     biases = [_array(layer.bias) for layer in layers if layer.bias is not None]
     bias = _store(np.concatenate(biases)) if biases else None
@@ -264,7 +263,7 @@ def _feed_forward(layer, store_matrix) -> FeedForwardWeights:
 
 
 def _inner_layers(layer) -> list[keras.layers.Dense]:
-    """The layers whose input is that of a feed-forward network."""
+    """Returns the layers that take a feed-forward network's input."""
     is_gated = isinstance(layer, GatedFeedForward)
     return [layer.gate_dense, layer.inner_dense] if is_gated else [layer.inner_dense]
 
@@ -290,7 +289,7 @@ def _decoder_layer(layer, store_matrix) -> DecoderLayerWeights:
 
 
 def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> None:
-    """Copies the weights of a layer of either stack back into a Keras layer."""
+    """Copies the weights of an encoder or decoder layer back into a Keras layer."""
     attention = layer.self_attention
     projections = (attention.query_dense, attention.key_dense, attention.value_dense)
     _assign_linear(weights.self_attention.query_key_value, *projections)
@@ -310,7 +309,7 @@ def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> 
 
 
 def _assign_linear(linear: Linear, *layers) -> None:
-    """Copies kernels that stand side by side back into Dense layers."""
+    """Copies concatenated kernels back into Dense layers."""
     widths = [layer.units for layer in layers]
     kernels = tf.split(linear.matrix.in_float32(), widths, axis=1)
     for layer, kernel in zip(layers, kernels, strict=True):

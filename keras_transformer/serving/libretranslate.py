@@ -1,7 +1,7 @@
-"""LibreTranslate's protocol: requests and answers as its clients know them.
+"""LibreTranslate's protocol: requests and answers in the form its clients expect.
 
-Its requests for translations come to the same path as this server's own, and differ from them by
-their fields: they have `q`, `source` and `target`.
+Its translation requests share a path with this server's own, and are recognized by their fields:
+`q`, `source` and `target`.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class LibreTranslateRequest:
     source: Annotated[str, 'Its language code, as in /languages, or "auto".']
     target: Annotated[str, "Language code of the translation."]
     format: Annotated[str, '"text", "html" or another document format.'] = "text"
-    alternatives: Annotated[int, "Number of further translations of each text, below beam_size."] = 0
+    alternatives: Annotated[int, "Further translations per text, below beam_size."] = 0
     terminology: Terminology = None
     api_key: Key = None
 

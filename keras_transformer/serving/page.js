@@ -1,19 +1,19 @@
-// The page: a text in, its translation paragraph by paragraph; and of the sentence that is chosen,
-// other translations and the attention.
+// The page: translates a text paragraph by paragraph, and shows alternatives and attention for the
+// chosen sentence.
 
 import { $, element, showAttention } from "./figure.js";
 import { ask, loading } from "./translator.js";
 
 const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
-  po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by the endings of files
-// Documents that are no text: what the server makes of them is downloaded at once.
+  po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by file suffix
+// Documents that are not text: their translations are downloaded at once.
 const ARCHIVES = ["docx", "odt", "pptx", "odp", "epub"];
-const PAUSE = 500; // milliseconds without a key, after which what is typed is translated
+const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
-// A language's name by its code; none for another ending of a file, such as txt.
+// A language's name from its code; undefined for other file suffixes, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
-// Codes of source and target; of a parsing model, the Penn Treebank's.
+// Codes of source and target; for a parsing model, the Penn Treebank's language.
 const languagesOf = (card) => card.task === "parsing" ? ["en"]
   : card.task_options?.target_languages ? [] // chosen in the menu
   : card.data?.languages ?? card.evaluation?.languages ?? [];
@@ -22,21 +22,21 @@ const model = ask("model").then(showModel, (error) => {
   $("form").querySelector(".error").textContent = error.message;
   return {};
 });
-let pausing; // the timer that runs after a key, where the text is translated as it is typed
-let translating = new AbortController(); // of the newest translation of the text
-let choosing = new AbortController(); // of the newest request for translations of a sentence
-let asked = ""; // what is being translated, as `wanted` gives it
-let shown = ""; // what the translation is of
-let language; // that the translation is in, where the model has several target languages
-let terminology; // that the translation keeps to, where the server has any; "" for none
-let chosen = null; // the sentence whose translations are shown
-let attended = ""; // the pair of texts whose attention was asked for last
-let lineEnd = "\n"; // of the file that was opened
-const lines = new Map(); // translations of lines, while the page is open
-const attentions = new Map(); // what was answered about each pair of texts
-const latest = new Map(); // the last work that was begun at each place
+let pausing; // timer after a keystroke, if the text is translated while typing
+let translating = new AbortController(); // for the latest translation of the text
+let choosing = new AbortController(); // for the latest request for a sentence's alternatives
+let asked = ""; // the input being translated, in the form of `wanted`
+let shown = ""; // the input whose translation is shown
+let language; // of the translation, if the model has several target languages
+let terminology; // used for the translation, if the server has any; "" for none
+let chosen = null; // the sentence whose alternatives are shown
+let attended = ""; // the pair of texts whose attention was requested last
+let lineEnd = "\n"; // in the opened file
+const lines = new Map(); // cached translations of lines
+const attentions = new Map(); // cached attention by pair of texts
+const latest = new Map(); // the latest task at each place
 
-if (loading()) busy($("form"), loading, () => ask("healthz")); // a model in this browser
+if (loading()) busy($("form"), loading, () => ask("healthz")); // the model runs in this browser
 $("text").value = kept("text");
 $("file-name").textContent = kept("file");
 $("form").addEventListener("submit", translate);
@@ -60,15 +60,15 @@ $("text").addEventListener("keydown", (event) => {
 $("open").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", () => {
   const [file] = $("file").files;
-  $("file").value = ""; // so that the same file can be opened again
+  $("file").value = ""; // so that the same file can be reopened
   if (file) openFile(file);
 });
 $("text").addEventListener("dragover", (event) => {
-  if (event.dataTransfer.types.includes("Files")) event.preventDefault(); // it may be dropped here
+  if (event.dataTransfer.types.includes("Files")) event.preventDefault(); // allow dropping
 });
 $("text").addEventListener("drop", (event) => {
   const [file] = event.dataTransfer.files;
-  if (!file) return; // it is text
+  if (!file) return; // dropped text
   event.preventDefault();
   openFile(file);
 });
@@ -77,7 +77,7 @@ $("copy").addEventListener("click", copy);
 $("download").addEventListener("click", download);
 $("translation").addEventListener("click", ({ target }) => {
   const sentence = target.closest(".sentence");
-  if (sentence && getSelection().isCollapsed) choose(sentence); // else text was marked
+  if (sentence && getSelection().isCollapsed) choose(sentence); // not a selection
 });
 $("translation").addEventListener("keydown", goToSentence);
 $("choices").addEventListener("change", ({ target }) => take(target));
@@ -89,9 +89,9 @@ $("choices").addEventListener("focusin", ({ target }) =>
 $("choices").addEventListener("keydown", goOn);
 $("required").control.addEventListener("change", () => translateSentence());
 
-// What was typed outlives a reload, in this tab; a browser may not allow that.
+// Typed text survives a reload of this tab, if the browser allows it.
 function keep(name, value) {
-  try { sessionStorage.setItem(name, value); } catch { /* it is not kept */ }
+  try { sessionStorage.setItem(name, value); } catch { /* not stored */ }
 }
 
 function kept(name) {
@@ -124,16 +124,16 @@ function showModel(card) {
     card.alpha !== undefined && `length penalty \u03b1 = ${card.alpha}`,
     card.checkpoint && `weights: ${card.checkpoint
       .replace(/.+,.+/, (all) => `average:${all.split(",").length}`).split(/[/\\]/).at(-1)
-      .replace(/^average[:-](\d+).*/, "mean of $1 checkpoints")}`,
+      .replace(/^average[:-](\d+).*/, "average of $1 checkpoints")}`,
     card.evaluation?.bleu && `BLEU ${card.evaluation.bleu.toFixed(1)}`,
   ];
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
-  if (isLive()) translateWhatIsTyped(); // while the model was loaded
+  if (isLive()) translateWhatIsTyped(); // typed while the model was loading
   return card;
 }
 
-/** Leaves those formats of files that the model takes; all, if it does not say which. */
+/** Keeps only the file formats that the model accepts; all, if it does not list them. */
 function showFormats(known) {
   if (known) {
     ARCHIVES.length = 0;
@@ -165,18 +165,18 @@ function showTerminologies(names) {
   $("terms").hidden = names.length === 0;
 }
 
-/** The terminology that is wanted; undefined where the server has none. */
+/** The selected terminology; undefined if the server has none. */
 const wantedTerms = () => $("terms").hidden ? undefined : $("terms").value;
 
-/** Has the text translated in another way. */
+/** Translates the text again after an option has changed. */
 function translateAgain() {
   showWhetherChanged();
   translateWhatIsTyped();
 }
 
 /**
- * Does slow work, and says in `place` that it runs, for how long, and how it failed; `message` is a
- * function. Whatever was begun there earlier says nothing from now on.
+ * Runs a slow task, and shows its progress, elapsed time and failure in `place`; `message` is a
+ * function. Earlier tasks there no longer show anything.
  */
 async function busy(place, message, work) {
   const started = performance.now();
@@ -200,13 +200,13 @@ async function busy(place, message, work) {
 const nameOfFile = () => $("file-name").textContent;
 const endingOf = (name) => name.split(".").at(-1).toLowerCase();
 const formatOf = (name) => FORMATS[endingOf(name)];
-// A long line that ends within a sentence, before one that begins with a small letter. The server
-// joins such lines (documents/wrapped.py); here it is only asked whether a text has some.
+// A long line that ends within a sentence, followed by a line that begins with a lowercase letter.
+// The server joins such lines (documents/wrapped.py); here they are only detected.
 const GOES_ON = /^.{39,119}[\p{L}\p{N},][ \t]*$(?=\n[> \t]*\p{Ll})/gmu;
 const matches = (text, pattern) => (text.match(pattern) ?? []).length;
 const isWrapped = (text) => matches(text, GOES_ON) * 10 >= Math.max(matches(text, /\S.*/g), 1);
 
-/** The format of the text: that of its file, or "wrapped" for text that looks so. */
+/** The format of the text: its file's, or "wrapped" if the text looks wrapped. */
 function format() {
   const found = formatOf(nameOfFile()) ?? "text";
   return found === "text" && isWrapped($("text").value) ? "wrapped" : found;
@@ -216,7 +216,7 @@ const wanted = () =>
   JSON.stringify([$("text").value, format(), $("to").value, $("terms").value]);
 
 function textChanged() {
-  if ($("text").value === "") { // what is typed next is no part of the file
+  if ($("text").value === "") { // text typed next is not part of the file
     $("file-name").textContent = "";
     keep("file", "");
     lineEnd = "\n";
@@ -234,9 +234,9 @@ function showWhetherChanged() {
 async function translate(event) {
   event.preventDefault();
   clearTimeout(pausing);
-  const { limits } = await model; // which fills the menu of languages, too
+  const { limits } = await model; // also fills the language menu
   const wish = wanted();
-  if (wish === asked) return; // it runs already
+  if (wish === asked) return; // already running
   translating.abort();
   const { signal } = translating = new AbortController();
   asked = wish;
@@ -245,8 +245,8 @@ async function translate(event) {
     (count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026");
   await busy($("form"), progress, async () => {
     const text = $("text").value;
-    if (!text.trim()) throw new Error("There is no text yet: write or open one first.");
-    if (text.length > limits?.whole_text) { // undefined for no limit but that of a request
+    if (!text.trim()) throw new Error("There is no text to translate: type some or open a file.");
+    if (text.length > limits?.whole_text) { // undefined if only requests are limited
       const [most, received] = [limits.whole_text, text.length].map((n) => n.toLocaleString("en"));
       throw new Error(`A text must have at most ${most} characters. Received: ${received}`);
     }
@@ -266,10 +266,10 @@ async function translate(event) {
   });
   if (signal.aborted) return;
   asked = "";
-  $("translation").ariaBusy = "false"; // screen readers read it now
+  $("translation").ariaBusy = "false"; // screen readers announce it now
 }
 
-/** Shows what there is of a translation so far, and nothing of the one before it. */
+/** Shows the translation so far, and nothing of the previous one. */
 function showTranslation(wish, paragraphs) {
   forgetSentence();
   shown = wish;
@@ -282,12 +282,12 @@ function showTranslation(wish, paragraphs) {
   disable();
 }
 
-/** Offers nothing to do with the translation, which is still to come. */
+/** Disables the actions on the translation until it arrives. */
 function disable() {
   $("choosing").hidden = $("copy").disabled = $("download").disabled = true;
 }
 
-/** Offers what can be done with a paragraph that has come; its first sentence is in Tab's order. */
+/** Enables the actions on a finished paragraph; its first sentence joins the Tab order. */
 function enable(made) {
   const sentence = made.querySelector(".sentence");
   if (sentence && $("choosing").hidden) {
@@ -297,13 +297,13 @@ function enable(made) {
   if (made.textContent.trim()) $("copy").disabled = $("download").disabled = false;
 }
 
-/** Has one paragraph translated, or all of a document of another format than text. */
+/** Translates one paragraph, or a whole document in a format other than text. */
 async function translationOf(text, format, signal) {
   const key = JSON.stringify([text, format, language, terminology]);
   if (lines.has(key)) return lines.get(key);
   const { task } = await model;
   let answer;
-  if (task === "parsing") { // knows sentences only, and no documents
+  if (task === "parsing") { // takes sentences only, not documents
     const { translations: [[best]] } = await ask("translate", { text }, signal);
     const sentence = { source: text, translation: best.text, start: 0,
       end: Array.from(best.text).length };
@@ -315,7 +315,7 @@ async function translationOf(text, format, signal) {
   return answer;
 }
 
-/** In place of a paragraph that is still to come: while the text is typed, what it was before. */
+/** A placeholder for a pending paragraph; while typing, its previous text. */
 function pending(number) {
   const before = isLive() ? $("translation").children[number]?.textContent : "";
   return element("p", { class: "pending", "aria-hidden": "true" }, before || "\u2026");
@@ -323,11 +323,11 @@ function pending(number) {
 
 /** A paragraph of the translation with its sentences. */
 function paragraph(answer) {
-  const characters = Array.from(answer.translation); // places count code points
+  const characters = Array.from(answer.translation); // offsets count code points
   const nodes = [];
   let place = 0;
   for (const { source, translation, start, end, from_memory } of answer.sentences ?? []) {
-    const mark = from_memory && { class: "sentence remembered", title: "From the memory" };
+    const mark = from_memory && { class: "sentence remembered", title: "From the translation memory" };
     nodes.push(characters.slice(place, start).join(""), element("span", { class: "sentence",
       role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source, ...mark },
       translation));
@@ -336,7 +336,7 @@ function paragraph(answer) {
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
 }
 
-/** What there is of the translation. */
+/** The translation so far. */
 function translation() {
   const paragraphs = [...$("translation").querySelectorAll("p:not(.pending)")];
   return paragraphs.map((paragraph) => paragraph.textContent).join("\n");
@@ -358,12 +358,12 @@ async function openFile(file) {
   if (ARCHIVES.includes(endingOf(file.name))) return translateArchive(file);
   const text = await busy($("form"), () => "Reading\u2026", async () => {
     const endings = [...Object.keys(FORMATS), ...ARCHIVES].map((each) => `.${each}`).join(", ");
-    if (!formatOf(file.name)) throw new Error(`The name of a file must end in one of ${endings}.`);
+    if (!formatOf(file.name)) throw new Error(`The file name must end in one of ${endings}.`);
     const bytes = await file.arrayBuffer();
     try {
       return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     } catch {
-      throw new Error(`A file must be text in UTF-8. Received: ${file.name}`);
+      throw new Error(`The file must be UTF-8 text. Received: ${file.name}`);
     }
   });
   if (text === null) return;
@@ -375,7 +375,7 @@ async function openFile(file) {
   $("form").requestSubmit();
 }
 
-/** Translates a document that is no text, and downloads the translation. */
+/** Translates a document that is not text, and downloads the result. */
 async function translateArchive(file) {
   const saved = await busy($("form"), () => "Translating\u2026", async () => {
     const form = new FormData();
@@ -397,7 +397,7 @@ async function download() {
   saveAs(content, nameOfFile(), target);
 }
 
-/** Downloads a translation into a language; returns its name, which is made of its file's. */
+/** Downloads a translation; returns its name, made from its file's name, if any, and language. */
 function saveAs(content, name, target) {
   const parts = (name || "translation.txt").split(".");
   if (name) parts.splice(-1, 0, nameOf(target) ? target : "translation");
@@ -413,7 +413,7 @@ async function copy() {
   setTimeout(() => $("copied").textContent = "", 2000);
 }
 
-/** Puts a text on the clipboard, also where the page comes from another machine without HTTPS. */
+/** Copies a text to the clipboard, even if the page comes from another machine without HTTPS. */
 async function write(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const box = element("textarea", {}, text);
@@ -424,7 +424,7 @@ async function write(text) {
   $("copy").focus();
 }
 
-// One sentence is in the order of Tab, and the arrow keys go on from it.
+// One sentence is in the Tab order, and the arrow keys move on from it.
 function goToSentence(event) {
   const sentences = [...$("translation").querySelectorAll(".sentence")];
   const place = sentences.indexOf(event.target);
@@ -448,14 +448,14 @@ function forgetSentence() {
   attended = "";
   for (const name of ["sentence", "attention"]) {
     $(name).hidden = true;
-    latest.delete($(name)); // what runs there says nothing any more
+    latest.delete($(name)); // its running task no longer shows anything
     for (const place of $(name).querySelectorAll(".status, .error")) place.textContent = "";
   }
   $("choices").replaceChildren();
   $("required").control.value = "";
 }
 
-/** Shows translations of a sentence, and the attention of the one that it has. */
+/** Shows alternatives for a sentence, and the attention for its current translation. */
 async function choose(sentence) {
   if (sentence === chosen) return;
   const isOpen = chosen !== null;
@@ -469,7 +469,7 @@ async function choose(sentence) {
   for (const name of ["choices", "figure"]) $(name).classList.add("stale");
   const entry = await newestEntry();
   if (sentence !== chosen) return;
-  if (!entry) $("attention").hidden = true; // it is that of another sentence
+  if (!entry) $("attention").hidden = true; // it belongs to another sentence
   $("choices").replaceChildren(...[entry].filter(Boolean));
   if (!entry) return;
   const inputs = [...entry.querySelectorAll("input")];
@@ -479,7 +479,7 @@ async function choose(sentence) {
   if (!isOpen) $("choices").scrollIntoView({ block: "nearest" });
 }
 
-/** Has the chosen sentence translated again, and takes the best translation. */
+/** Translates the chosen sentence again, and takes the best translation. */
 async function translateSentence(prefixes) {
   const entry = await newestEntry(prefixes);
   if (!entry) return null;
@@ -490,7 +490,7 @@ async function translateSentence(prefixes) {
   return entry;
 }
 
-/** Gives up the work before it; null if it failed, or was given up itself. */
+/** Aborts the previous request; null if this one failed or was aborted itself. */
 async function newestEntry(prefixes) {
   choosing.abort();
   const { signal } = choosing = new AbortController();
@@ -504,14 +504,14 @@ async function newestEntry(prefixes) {
 
 const phrases = () => $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
 
-/** One sentence, what is to be known of it, and its translations to choose from, perhaps to edit. */
+/** One sentence with warnings, and its translations to choose from and possibly edit. */
 async function sentenceEntry(signal, source, prefixes) {
   const card = await model;
   const { beam_size: n_best = 1, task, signatures = [] } = card;
   const required_phrases = phrases() && [phrases()];
   const options = { prefixes, required_phrases, n_best, to: language, terminology };
   const { translations: [all] } = await ask("translate", { text: source, ...options }, signal);
-  // The same text may be written in other subwords: the first one is the best.
+  // The same text may occur with different subwords: the first one is the best.
   const found = all.filter(({ text }, n) => all.findIndex((one) => one.text === text) === n);
   const number = (value, digits) => element("span", { class: "number" },
     value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
@@ -528,26 +528,26 @@ async function sentenceEntry(signal, source, prefixes) {
       number(score, 3), number(log_prob, 2))));
 }
 
-/** What a reader should know of a sentence and its translations. */
+/** Warnings about a sentence and its translations. */
 function warnings(text, translations, { task, max_source_length }) {
   const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
   const several = task === "parsing" && [...sentences.segment(text)].length > 1;
   return [
-    several && "This model parses one sentence at a time: give each a line of its own.",
+    several && "This model parses one sentence at a time: put each on a separate line.",
     translations[0].truncated && "This sentence is too long: only its first " +
       `${max_source_length - 1} subwords were translated.`,
-    translations[0].unfinished && "The translation reached the greatest length before its end.",
+    translations[0].unfinished && "The translation reached the length limit before its end.",
   ].filter(Boolean);
 }
 
-/** Makes a translation, as it may have been edited, that of the chosen sentence. */
+/** Takes a translation, possibly edited, for the chosen sentence. */
 function take(input) {
   chosen.textContent = input.dataset.target && input.nextSibling.textContent;
   attend(chosen.dataset.source, input.dataset.target);
 }
 
-// Enter in a translation keeps what is before the cursor, and has the rest written anew. Of a word
-// that was there and has the cursor in it, nothing is kept.
+// Enter in a translation keeps the text before the cursor, and regenerates the rest. An unedited
+// word that contains the cursor is dropped.
 async function goOn(event) {
   const box = event.target, text = box.textContent;
   if (event.key !== "Enter" || !box.isContentEditable) return;
@@ -558,12 +558,12 @@ async function goOn(event) {
   const inWord = text === target && /^\p{L}/u.test(text.slice(before.length));
   const prefix = inWord ? before.replace(/\p{L}+$/u, "") : before;
   const entry = await translateSentence([prefix]);
-  if (!entry) return; // what was typed stays
+  if (!entry) return; // keep the typed text
   entry.querySelector("[role=textbox]").focus();
   for (const _ of prefix) getSelection().modify("move", "forward", "character");
 }
 
-/** Shows the attention of a sentence and its translation, if the model tells it. */
+/** Shows the attention for a sentence and its translation, if the model provides it. */
 async function attend(source, target) {
   const { max_source_length: readAtMost, signatures = [] } = await model;
   if (!signatures.includes("attention_ids")) return;
@@ -576,7 +576,7 @@ async function attend(source, target) {
     }
     return attentions.get(pair);
   });
-  if (attended !== pair) return; // another one was chosen meanwhile
+  if (attended !== pair) return; // another sentence was chosen meanwhile
   $("figure").hidden = attention === null;
   if (attention === null) return;
   showAttention($("figure"), { ...attention, readAtMost });

@@ -39,7 +39,7 @@ class Limits:
         60.0, "Time limit in seconds for a request's headers, for its body, and for the model."
     )
     max_sentences: Size = option(64, "Maximum number of sentences per request.")
-    max_characters: Size = option(20_000, "Maximum number of characters per request, in all its texts.")
+    max_characters: Size = option(20_000, "Maximum number of characters per request.")
     max_waiting: Size = option(
         64, "Maximum number of requests waiting for the model; others are rejected."
     )
@@ -177,8 +177,8 @@ class DocumentRequest:
     document: Annotated[str, "The whole text."]
     format: Annotated[
         str,
-        'Its format: "text", in which each line is a paragraph; "wrapped", text in which a '
-        "paragraph goes over several lines; or another.",
+        'Its format: "text", with one paragraph per line; "wrapped", with paragraphs that span '
+        "several lines; or another.",
     ] = "text"
     to: To = None
     terminology: Terminology = None

@@ -61,9 +61,7 @@ class TranslationAnswer:
     target_pieces: Annotated[list[str] | None, "T subwords of the translation."] = None
     source_words: Annotated[list[int] | None, "S word numbers; -1 for none."] = None
     target_words: Annotated[list[int] | None, "T word numbers; -1 for none."] = None
-    log_probs: Annotated[list[float] | None, "T log probabilities of subwords."] = (
-        None
-    )
+    log_probs: Annotated[list[float] | None, "T log probabilities of subwords."] = None
     alignment: Annotated[list[int] | None, "T indices into source_pieces, from 0."] = None
     pharaoh: Annotated[str | None, 'Aligned words, source before target: "0-0 1-2".'] = None
 

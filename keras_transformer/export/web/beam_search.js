@@ -1,15 +1,15 @@
-// Beam search with a length penalty (section 6.1), as search/beam_search.py does it: log P(Y) / lp(Y)
-// with lp(Y) = ((5 + |Y|) / 6)^alpha. Sums are float32, as they are there.
+// Beam search with a length penalty (section 6.1), as in search/beam_search.py: log P(Y) / lp(Y)
+// with lp(Y) = ((5 + |Y|) / 6)^alpha. Sums are float32, as there.
 
 import { BOS, EOS } from "./vocabulary.js";
 
 const penalty = (length, alpha) => Math.fround(Math.fround((5 + length) / 6) ** alpha);
 
-/** A sentence that is searched. Hypotheses are {ids, logProb}, and with `score` once they ended. */
+/** The search of one sentence. Hypotheses are {ids, logProb}, and finished ones have a `score`. */
 class Sentence {
   constructor({ ids, prefix = [] }, maxLength, { beams, alpha, exact, earlyStopping }) {
     Object.assign(this, { ids, prefix, maxLength, beams, alpha, exact, earlyStopping });
-    this.alive = [{ ids: [], logProb: 0, parent: 0 }]; // parent: of the earlier step's rows
+    this.alive = [{ ids: [], logProb: 0, parent: 0 }]; // parent: row of the previous step
     this.finished = []; // the best of those with EOS
     this.running = maxLength > 0;
   }
@@ -31,13 +31,13 @@ class Sentence {
     this.keep(extended.filter(hasEnded));
     this.alive = extended.filter((each) => !hasEnded(each)).slice(0, this.beams);
     const worst = this.finished[this.exact - 1]?.score ?? -Infinity;
-    // Log-probabilities only fall, and the penalty grows with the length.
+    // Log probabilities only decrease, and the penalty grows with the length.
     const longest = this.earlyStopping ? position + 1 : this.maxLength;
     this.running = this.alive.length > 0 && position + 1 < this.maxLength &&
       Math.fround(this.alive[0].logProb / penalty(longest, this.alpha)) > worst;
   }
 
-  /** The best extensions: twice the beams, at most half of which end. */
+  /** The best extensions: twice as many as beams, at most half of which end. */
   best(logProbs, V) {
     const count = this.beams === 1 ? 1 : 2 * this.beams;
     const found = []; // best first
@@ -60,11 +60,11 @@ class Sentence {
   keep(ended) {
     const scored = ended.map((each) => ({ ...each,
       score: Math.fround(each.logProb / penalty(each.ids.length, this.alpha)) }));
-    this.finished = [...this.finished, ...scored] // sorting keeps the order of equals
+    this.finished = [...this.finished, ...scored] // the sort is stable
       .sort((one, other) => other.score - one.score).slice(0, this.beams);
   }
 
-  /** The hypotheses, best first; those alive where none has ended within the greatest length. */
+  /** The hypotheses, best first; alive ones if none ended within the length limit. */
   result() {
     if (this.maxLength === 0) return [{ ids: [], score: 0, logProb: 0 }];
     if (this.finished.length) return this.finished;
@@ -74,13 +74,13 @@ class Sentence {
 }
 
 /**
- * Searches translations of a batch.
+ * Searches the translations of a batch.
  *
  * model: has encode(sources) and step(tokens, parents, memory, cache), see model.js
  * requests: [{ids: of the source, with EOS; prefix: ids that the target begins with}]
  * options: {beams, alpha, exact: how many of the hypotheses must be the best ones,
- *   maxLength(ids): of a translation, earlyStopping: see search/config.py}
- * pause: is called between steps, and may throw
+ *   maxLength(ids): length limit of a translation, earlyStopping: see search/config.py}
+ * pause: called between steps, and may throw
  *
  * Returns for each request its hypotheses, [{ids, score, logProb}], best first.
  */
@@ -95,7 +95,7 @@ export async function search(model, requests, options, pause = () => {}) {
     const { logProbs, V, cache: longer } = await model.step(tokens, parents, memory, cache);
     running.forEach((each, n) => each.extend(logProbs.subarray(n * rows * V, (n + 1) * rows * V), V));
     const places = [...running.keys()].filter((n) => running[n].running);
-    if (places.length < running.length) memory = model.chosen(memory, places); // the others leave
+    if (places.length < running.length) memory = model.chosen(memory, places); // finished sentences leave
     const width = Math.max(0, ...places.map((n) => running[n].alive.length));
     const next = places.flatMap((n) => padded(running[n].alive, width)
       .map(({ ids, parent }) => ({ token: ids.at(-1), parent: n * rows + parent })));
@@ -107,7 +107,7 @@ export async function search(model, requests, options, pause = () => {}) {
   return sentences.map((each) => each.result());
 }
 
-/** As many hypotheses as the others have: rows whose log-probabilities nobody reads. */
+/** Padding hypotheses, to give all sentences the same number of rows. */
 function padded(alive, width) {
   return [...alive, ...Array.from({ length: width - alive.length }, () => alive[0])];
 }

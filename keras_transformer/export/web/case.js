@@ -1,8 +1,8 @@
-// Capitals and English titles, which a model is given as sentences; see documents/case.py.
+// Capitals and English titles, which the model receives as sentences; see documents/case.py.
 
 const WORD = /\p{L}+(?:['\u2019]\p{L}+)*/gu;
-const FEWEST_CAPITALS = 2; // words: "NATO" is a name
-const FEWEST_IN_TITLE = 5; // capitalized words: "Dr. John Smith, Berlin" is none
+const FEWEST_CAPITALS = 2; // words: "NATO" alone is a name
+const FEWEST_IN_TITLE = 5; // capitalized words: "Dr. John Smith, Berlin" is no title
 const LONG = 5; // letters: shorter words of a title need not be capitalized
 const SMALL_IN_TITLES = new Set(("a an and as at but by for from in into nor of off on onto or over " +
   "per the to up via vs with").split(" ")); // words that titles need not capitalize
@@ -24,7 +24,7 @@ function isTitle(text, words) {
     long.every((word) => /^(\p{Lu}\p{Ll}*(['\u2019]|$))+$/u.test(word));
 }
 
-/** A sentence in small letters after the first one. */
+/** A sentence in lowercase after its first letter. */
 export function inSentenceCase(text) {
   const first = text.search(/\p{L}/u);
   const end = first < 0 ? 0 : first + String.fromCodePoint(text.codePointAt(first)).length;

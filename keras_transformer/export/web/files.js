@@ -1,16 +1,16 @@
-// The files of the model and of its runtime, fetched once: each must be the one that the page was
+// Fetches the files of the model and the runtime once; each must be the one that the page was
 // exported with.
 
 /**
- * files: {name: {url, bytes, integrity}}; integrity is that of the browser's own check
- * cacheName: where they are kept for use without a network, if the browser allows it
- * progress: is called with the number of bytes that have come
+ * files: {name: {url, bytes, integrity}}; integrity as in the browser's own check
+ * cacheName: the cache for offline use, if the browser allows it
+ * progress: called with the number of bytes received
  *
  * Returns {name: Blob}.
  */
 export async function fetchFiles(files, cacheName, progress) {
   const cache = await globalThis.caches?.open(cacheName).catch(() => undefined);
-  const come = {}; // bytes of each file
+  const come = {}; // bytes received of each file
   const found = Object.entries(files).map(async ([name, file]) => {
     const blob = await fetchFile(name, file, cache, (bytes) => {
       come[name] = bytes;
@@ -45,7 +45,7 @@ async function fetchFile(name, { url, bytes, integrity }, cache, progress) {
   return blob;
 }
 
-/** Has the browser check the content, also where the page has no crypto.subtle. */
+/** Lets the browser check the content, even if the page has no crypto.subtle. */
 async function isIntact(blob, integrity) {
   const url = URL.createObjectURL(blob);
   return fetch(url, { integrity }).then(() => true, () => false)

@@ -3,13 +3,13 @@
 import { PAD } from "./vocabulary.js";
 
 export class Model {
-  /** ort: the module of the runtime; encoder and decoder: its sessions; config: of the model card. */
+  /** ort: the runtime's module; encoder and decoder: its sessions; config: from the model card. */
   constructor(ort, encoder, decoder, config) {
     Object.assign(this, { ort, encoder, decoder, config });
     this.layers = [...Array(config.decoder_layers ?? config.num_layers).keys()];
   }
 
-  /** Rows of ids -> the inputs of the decoder that depend on the sources alone. */
+  /** Rows of ids -> the decoder inputs that depend only on the sources. */
   async encode(sources) {
     const length = Math.max(...sources.map((ids) => ids.length));
     const rows = sources.flatMap((ids) => [...ids, ...Array(length - ids.length).fill(PAD)]);
@@ -17,7 +17,7 @@ export class Model {
     return { source, ...await this.encoder.run({ source }) };
   }
 
-  /** The rows of sentences at some places. */
+  /** The rows of the sentences at these places. */
   chosen(memory, places) {
     return Object.fromEntries(Object.entries(memory).map(([name, { type, data, dims }]) => {
       const size = data.length / dims[0];

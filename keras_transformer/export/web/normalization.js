@@ -1,4 +1,4 @@
-// What SentencePiece does with a text before it cuts it: rules that replace characters, and spaces.
+// SentencePiece's normalization: rules that replace characters, and the handling of spaces.
 
 export const SPACE = "\u2581"; // in pieces
 const ENCODER = new TextEncoder();
@@ -7,7 +7,7 @@ export const utf8 = (text) => ENCODER.encode(text);
 export const fromUtf8 = (bytes) => DECODER.decode(bytes);
 
 /**
- * The rules of a model: strings and what replaces them, of which the longest at a place counts.
+ * A model's rules: strings and their replacements; the longest match at a place applies.
  *
  * charsmap: the number of bytes of a double array (Darts), this array, uint32 each, and the
  *   replacements, each of which ends in a zero; empty for no rules.
@@ -19,7 +19,7 @@ class Rules {
     this.texts = charsmap.slice(4 + size);
   }
 
-  /** What replaces the characters from `start` on: [text, number of characters], or null. */
+  /** The replacement for the characters from `start`: [text, number of characters], or null. */
   match(characters, start) {
     const { units } = this;
     if (!units.length) return null;
@@ -42,14 +42,14 @@ class Rules {
   }
 }
 
-/** Finds the longest of some strings that text has at a place. */
+/** Finds the longest of some strings at a place in a text. */
 export class Prefixes {
   constructor(strings) {
     this.strings = new Set(strings);
     this.longest = strings.reduce((most, text) => Math.max(most, Array.from(text).length), 0);
   }
 
-  /** The number of characters, 0 for none of the strings. */
+  /** The number of characters matched; 0 for no match. */
   match(characters, start) {
     for (let length = Math.min(this.longest, characters.length - start); length > 0; length -= 1) {
       if (this.strings.has(characters.slice(start, start + length).join(""))) return length;
@@ -59,14 +59,14 @@ export class Prefixes {
 }
 
 export class Normalizer {
-  /** symbols: Prefixes that no rule changes; the rest is described in page_vocabulary.py. */
+  /** symbols: Prefixes that no rule changes; page_vocabulary.py describes the rest. */
   constructor({ charsmap, dummy_prefix, extra_spaces, suffix }, symbols) {
     const bytes = Uint8Array.from(atob(charsmap), (character) => character.charCodeAt(0));
     this.rules = new Rules(bytes);
     Object.assign(this, { dummy_prefix, extra_spaces, suffix, symbols });
   }
 
-  /** The text with SPACE in place of spaces. */
+  /** The text with SPACE instead of spaces. */
   normalize(text) {
     const parts = [];
     const characters = Array.from(text);

@@ -1,8 +1,8 @@
 """A folder with a page that translates in the browser: any web server can serve it.
 
-The page is the one of serving/, and translator.js stands in place of its server: worker.js holds
-the model, two ONNX graphs that ONNX Runtime's WebAssembly computes. `model.json` says what the page
-shows of the model, and which files belong to it.
+The page is that of serving/, with translator.js in place of its server: worker.js runs the model,
+two ONNX graphs, in ONNX Runtime's WebAssembly. `model.json` holds the model's facts for the page,
+and lists its files.
 """
 
 import base64
@@ -23,7 +23,7 @@ from keras_transformer.model_card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 PACKAGE = Path(__file__).parents[2]
-# What the page has beside its own translator.js: files of the served page, by the names here.
+# Files of the served page, by their names here; translator.js is the page's own.
 SERVED = {
     "index.html": "serving/page.html",
     "page.css": "serving/page.css",
@@ -32,20 +32,20 @@ SERVED = {
     "figure.js": "attention/figure.js",
 }
 SERVICE_WORKER = "service_worker.js"
-MOST_CHARACTERS = 100_000  # of a text: some ten minutes of a browser's work
-# A browser runs no modules of files. This script is none.
+MOST_CHARACTERS = 100_000  # in a text: about ten minutes of work for a browser
+# Browsers run no modules from file: URLs. This script is not a module.
 SERVED_ONLY = """<script>
 if (location.protocol === "file:") document.write("<p class=error>This page must come from a web " +
-  "server. One for this machine: python -m http.server, in the folder of the page.</p>");
+  "server. For example, run python -m http.server in its folder.</p>");
 </script>
 """
-# ONNX Runtime's files, and where the page fetches them unless they are in its folder: the build of
-# one thread needs no headers that static servers do not send.
+# ONNX Runtime's files, and where the page fetches them unless they are in its folder. The #
+# single-threaded build needs no special headers from the server.
 RUNTIME_ADDRESS = "https://cdn.jsdelivr.net/npm/onnxruntime-web@1.30.0/dist/"
 
 
 class RuntimeFile(NamedTuple):
-    """A file of the runtime: its name there, and the size and the hash that it has there."""
+    """A file of the runtime: its original name, size and hash."""
 
     name: str
     size: int
@@ -67,17 +67,17 @@ RUNTIME = {
 
 
 class RuntimeFiles(NamedTuple):
-    """The runtime: what model.json says of its files, and those that are put into the folder."""
+    """The runtime: its entries in model.json, and the files to put into the folder."""
 
     described: dict[str, dict[str, Any]]
     contents: dict[str, bytes]
 
 
 def runtime_files(folder: str | os.PathLike | None) -> RuntimeFiles:
-    """Reads the files of the runtime from a folder, or says where the page finds them.
+    """Reads the runtime's files from a folder, or returns their public address.
 
     Args:
-        folder: the folder dist of the npm package onnxruntime-web; None for a public address.
+        folder: the dist folder of the npm package onnxruntime-web; None for a public address.
 
     Raises:
         InputError: if the folder lacks a file.
@@ -95,7 +95,7 @@ def runtime_files(folder: str | os.PathLike | None) -> RuntimeFiles:
     contents = {}
     for name, file in RUNTIME.items():
         path = to_path(folder) / file.name
-        rule = "must be the folder dist of the npm package onnxruntime-web"
+        rule = "must be the dist folder of the npm package onnxruntime-web"
         require(path.is_file(), "runtime", rule, f"{str(folder)!r}, which has no {file.name}")
         contents[name] = path.read_bytes()
     return RuntimeFiles(_described(contents), contents)
@@ -113,19 +113,19 @@ def export_web(
 
     Args:
         model: the Transformer.
-        vocabularies: of its source and target, in files.
-        export_dir: the directory to make.
-        card: what is known of the model; its `weights` are float32 or int8, and are stored so.
-        runtime: of `runtime_files`.
-        overwrite: whether an earlier export in `export_dir` is replaced.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
+        runtime: from `runtime_files`.
+        overwrite: whether to replace an earlier export in `export_dir`.
 
     Returns:
         {"web": export_dir, "bytes"}.
 
     Raises:
-        InputError: if the model does not translate, its vocabulary is of a kind that the page does
-            not know, the package onnx is not installed, or `export_dir` holds something or cannot
-            be written.
+        InputError: if the model does not translate, the page does not support its kind of
+            vocabulary, the package onnx is not installed, or `export_dir` is not empty or not
+            writable.
     """
     onnx = load_onnx()
     task = card.origin.task
@@ -161,12 +161,12 @@ def export_web(
 
 
 def _shown(card: ModelCard) -> dict[str, Any]:
-    """The facts of the model for the page, in the words of GET /model (serving/responses.py)."""
+    """Returns the model's facts for the page, in the form of GET /model (serving/responses.py)."""
     limits = card.decoding.limits(card.config)
     return {
         **card.to_json(),
         "in_browser": True,
-        "formats": ["text"],  # of files that can be opened
+        "formats": ["text"],  # of files that the page opens
         "signatures": ["search_ids"],
         "max_source_length": limits.source,
         "max_target_length": limits.target,
@@ -175,7 +175,7 @@ def _shown(card: ModelCard) -> dict[str, Any]:
 
 
 def _described(contents: dict[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The entries of model.json for files beside it."""
+    """Returns the entries in model.json for files next to it."""
     described = {}
     for name, content in contents.items():
         digest = base64.b64encode(hashlib.sha384(content).digest()).decode("ascii")
@@ -184,7 +184,7 @@ def _described(contents: dict[str, bytes]) -> dict[str, dict[str, Any]]:
 
 
 def _version(contents: dict[str, bytes]) -> str:
-    """A name for contents, which changes with any of them."""
+    """Returns a version name that changes with any of the contents."""
     digests = [f"{name} {hashlib.sha256(contents[name]).hexdigest()}" for name in sorted(contents)]
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:16]
 

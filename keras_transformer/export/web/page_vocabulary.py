@@ -1,16 +1,17 @@
-"""A vocabulary as the JSON that the page reads (vocabulary.js): what its kind needs, and no more.
+"""A vocabulary as JSON for the page (vocabulary.js), with only the fields that its kind needs.
 
 All kinds have
 
     kind      "sentencepiece" or "wordpiece"
-    ids       strings in the order of the ids: what a text is cut into; null where none becomes it
-    codes     the ids of the codes of languages, by the codes
+    ids       strings that text is split into, in the order of the ids; null for ids that no text
+              gives
+    codes     the ids of the language codes, by code
     code      a regular expression that matches such a code at the beginning of a text; null if
               there is none
     texts     what each id adds to a decoded text: a string, the number of a byte, or null for ids
               that are left out
 
-SentencePiece's have further fields, which `_sentencepiece` describes.
+SentencePiece models have further fields, which `_sentencepiece` describes.
 """
 
 import base64
@@ -29,7 +30,7 @@ UNKNOWN = " ⁇ "  # what SentencePiece writes for an unknown piece
 
 
 def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
-    """Makes the JSON of a vocabulary that is in a file.
+    """Makes the JSON for a vocabulary in a file.
 
     Raises:
         InputError: for a SentencePiece model that is neither BPE nor a unigram model.
@@ -44,7 +45,7 @@ def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
         return {"kind": "wordpiece", "ids": pieces, "texts": texts, **fields}
     if vocabulary.kind == "bpe":
         return {**_sentencepiece(content, pieces), **fields, "trimmed": False}
-    # Such a vocabulary looks up any piece among its own, and takes anything for a code.
+    # Such a vocabulary accepts any of its pieces, and any text as a code.
     _, model = split_numbered(content)
     ids = [piece if id_ > UNK_ID else None for id_, piece in enumerate(pieces)]
     fields["code"] = "^(>>[^]*?<<)"
@@ -52,7 +53,7 @@ def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
 
 
 def _without_special(pieces: list[str], texts: list[Any]) -> list[Any]:
-    """The texts, None for ids that decoding leaves out."""
+    """Returns the texts, None for ids that decoding omits."""
     left_out = (PAD_ID, BOS_ID, EOS_ID)
     return [
         None if id_ in left_out or is_code(piece) else text
@@ -61,17 +62,17 @@ def _without_special(pieces: list[str], texts: list[Any]) -> list[Any]:
 
 
 def _sentencepiece(content: bytes, numbered: list[str]) -> dict[str, Any]:
-    """The fields of a SentencePiece model.
+    """Returns the fields for a SentencePiece model.
 
     Args:
-        content: of its file.
-        numbered: the pieces of the vocabulary in the order of its ids, which may be others.
+        content: the file's content.
+        numbered: the vocabulary's pieces in the order of its ids, which may differ.
 
     Returns:
-        Beside ids and texts: algorithm, "bpe" or "unigram"; pieces, the strings that text is cut
-        into; scores of these; symbols, those of them that are never cut; has_bytes, whether unknown
-        characters are spelled in bytes; and how text is normalized: charsmap (SentencePiece's, in
-        base64), dummy_prefix, extra_spaces (removed) and suffix (spaces follow words).
+        Besides ids and texts: algorithm, "bpe" or "unigram"; pieces, the strings that text is split
+            into; their scores; symbols, the pieces that are never split; has_bytes, whether unknown
+            characters are spelled in bytes; and the normalization: charsmap (SentencePiece's, in
+            base64), dummy_prefix, extra_spaces (removed) and suffix (spaces follow words).
     """
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -80,7 +81,7 @@ def _sentencepiece(content: bytes, numbered: list[str]) -> dict[str, Any]:
     algorithms = {trainer.BPE: "bpe", trainer.UNIGRAM: "unigram"}
     rule = "must be a BPE or a unigram model"
     known = trainer.model_type in algorithms
-    require(known, "vocabulary", rule, "another model of SentencePiece")
+    require(known, "vocabulary", rule, "another SentencePiece model")
     pieces = [piece for piece in model.pieces if piece.type in (kinds.NORMAL, kinds.USER_DEFINED)]
     types = {piece.piece: piece.type for piece in model.pieces}
     written = (kinds.NORMAL, kinds.USER_DEFINED, kinds.BYTE)
@@ -102,7 +103,7 @@ def _sentencepiece(content: bytes, numbered: list[str]) -> dict[str, Any]:
 
 
 def _text(piece: str, kind: int | None, kinds: Any) -> str | int | None:
-    """The text that a piece adds, as SentencePiece decodes it; spaces are still "▁"."""
+    """Returns a piece's text as SentencePiece decodes it; spaces are still "▁"."""
     if kind == kinds.BYTE:
         return int(BYTE.fullmatch(piece)[1], 16)
     if kind == kinds.UNKNOWN:

@@ -1,6 +1,6 @@
-// What is no language at the edges of a sentence, and returns to its place: signs before items of
-// lists, emoji and addresses; see documents/placeholders.py. What is within a sentence is given to
-// the model: nothing here says what its translation is aligned with.
+// Text around a sentence that is not translated and is put back: list markers, emoji and URLs; see
+// documents/placeholders.py. Such text inside a sentence goes to the model, as there is no alignment
+// to put it back.
 
 const SIGN = "[-=\u2013\u2014]*>+|[-\u2013\u2014*+#\u2022\u2023\u2043\u25e6\u2219\u00b7\u2192" +
   "\u21d2\u25a0-\u25ff]+|\\[[ xX]?\\]|\\(?(?:\\d{1,3}|[A-Za-z]|[ivxIVX]{2,4})\\)";
@@ -11,7 +11,7 @@ const BEFORE = new RegExp(`^(?:(?:${SIGN})\\s+|(?:${EMOJI})\\s*|(?:${ADDRESS})\\
 const AFTER = new RegExp(`(?:\\s*(?:${EMOJI})|\\s+(?:${ADDRESS}))+$`, "u");
 const ALONE = new RegExp(`^(?:${ADDRESS})[.,;:!?)]*$`, "u");
 
-/** A sentence as [what is before its language, its language, what is after it]. */
+/** Splits a sentence into [text before, text to translate, text after]. */
 export function withoutEdges(text) {
   if (ALONE.test(text) || !/\p{L}/u.test(text)) return [text, "", ""];
   const before = BEFORE.exec(text)?.[0] ?? "";

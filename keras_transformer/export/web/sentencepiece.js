@@ -1,16 +1,16 @@
-// SentencePiece models: text cut by the merges of byte-pair encoding, or into the pieces that a
-// unigram model finds the most probable. See page_vocabulary.py for the fields of a model.
+// SentencePiece models: text is split by byte-pair merges, or into the most probable pieces under a
+// unigram model. See page_vocabulary.py for a model's fields.
 
 import { Normalizer, Prefixes, utf8 } from "./normalization.js";
 
 const UNKNOWN_PENALTY = 10; // below the lowest score
-const SMALLEST = 2 ** -126; // positive float32, which SentencePiece begins with to find the highest
+const SMALLEST = 2 ** -126; // positive float32, SentencePiece's initial value of the maximum
 
 export class SentencePieces {
   constructor(model) {
     this.model = model;
     this.scores = new Map(model.pieces.map((piece, i) => [piece, Math.fround(model.scores[i])]));
-    this.symbols = new Prefixes(model.symbols); // that are never cut
+    this.symbols = new Prefixes(model.symbols); // never split
     this.normalizer = new Normalizer(model, this.symbols);
     this.longest = new Prefixes(model.pieces).longest;
     const scores = model.pieces.filter((piece) => !this.symbols.strings.has(piece))
@@ -19,16 +19,16 @@ export class SentencePieces {
     this.highest = scores.reduce((most, score) => Math.max(most, score), SMALLEST);
   }
 
-  /** The pieces of a text: strings, of which some may be unknown. */
+  /** The pieces of a text: strings, some possibly unknown. */
   cut(text) {
     const characters = Array.from(this.normalizer.normalize(text));
     const pieces = this.model.algorithm === "bpe" ? this.merged(characters) : this.best(characters);
     return this.spelled(pieces);
   }
 
-  /** Byte-pair encoding: of all neighbours, those with the best score are merged, the first first. */
+  /** Byte-pair encoding: merges the adjacent pair with the best score, the leftmost first. */
   merged(characters) {
-    const parts = []; // {text, frozen: is never merged}
+    const parts = []; // {text, frozen: never merged}
     for (let place = 0; place < characters.length;) {
       const symbol = this.symbols.match(characters, place);
       const length = symbol || 1;
@@ -36,7 +36,7 @@ export class SentencePieces {
       parts.push({ text, frozen: symbol > 0 });
       place += length;
     }
-    const scoreAt = (place) => { // of the part at a place with the next one
+    const scoreAt = (place) => { // of merging the part at a place with the next one
       const [left, right] = [parts[place], parts[place + 1]];
       if (!left || !right || left.frozen || right.frozen) return -Infinity;
       return this.scores.get(left.text + right.text) ?? -Infinity;
@@ -55,7 +55,7 @@ export class SentencePieces {
     return parts.map(({ text }) => text);
   }
 
-  /** The pieces with the greatest sum of scores; sums are float32, as SentencePiece has them. */
+  /** The pieces with the greatest sum of scores; sums are float32, as in SentencePiece. */
   best(characters) {
     const paths = Array.from({ length: characters.length + 1 }, () => null);
     paths[0] = { score: 0 };
@@ -82,12 +82,12 @@ export class SentencePieces {
   }
 
   scoreOf(piece) {
-    const isSymbol = this.symbols.strings.has(piece); // which is always chosen
+    const isSymbol = this.symbols.strings.has(piece); // always chosen
     if (!isSymbol) return this.scores.get(piece);
     return Math.fround(utf8(piece).length * this.highest - 0.1);
   }
 
-  /** Pieces with unknown ones spelled in bytes, or else those that are neighbours put together. */
+  /** Spells unknown pieces in bytes, or else joins adjacent unknown pieces. */
   spelled(pieces) {
     const result = [];
     let follows = false; // an unknown piece

@@ -1,5 +1,5 @@
-// Where sentences begin and end (by Intl.Segmenter, mended as documents/sentences.py mends what it
-// is given), and where one is cut that is too long for a model. Spans are [start, end) in UTF-16.
+// Sentence boundaries (from Intl.Segmenter, corrected as in documents/sentences.py), and where to
+// split a sentence that is too long for the model. Spans are [start, end) in UTF-16.
 
 // In these languages "am 3. Mai" means "on the third of May".
 const DOTTED_ORDINALS = ["cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "pl",
@@ -9,22 +9,22 @@ const INITIAL = /(?<![\p{L}\p{N}_])\p{Lu}\.$/u; // "M.| Blair"
 const LETTER = /(?<![\p{L}\p{N}_])\p{L}\.$/u; // "z.| B."
 const TITLE = /(?<![\p{L}\p{N}_])(Mrs?|Ms|Dr|Prof|St|Nr|No|vs|Hr|Fr|Mme|Mlle|Sr|Sra)\.$/u;
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]/;
-// "garden. 2 girls": the browser takes it for "Nr. 5 is".
+// "garden. 2 girls": the browser mistakes it for "Nr. 5 is".
 const BEFORE_NUMBER = /(?<=\p{Ll}{3}[.!?]["'\u201d\u2019)]*)\s+(?=\d)/gu;
-// "A man walks |A dog runs": a sentence that begins although no full stop is before it.
+// "A man walks |A dog runs": a sentence that begins without a preceding full stop.
 const BEGINS_IN_ENGLISH = new RegExp("(?<![\\p{L}\\p{N}_'\u2019-])(?!(?:the|a|an|of|to|and|or|in|for|" +
   "by|with|from|vitamin|type|class|plan) )[a-z]{2,} (?=An? (?!is|was|and|or)[A-Za-z][a-z]+ |" +
   "(?:The|Two|Three|Four|Five|Several|Some|There|This|These|He|She|It|They|We|People|Men|Women|" +
   "Children|Kids|Man|Woman|Boy|Girl|His|Her|Their|Young|Old|Group) [a-z]{2,})", "gu");
 const ENDS_UNSPACED = new RegExp(`${UNSPACED.source}["'\u201d\u2019]*$`);
-const CUTS = [ // the best places first, and how far from the middle they may be
+const CUTS = [ // best places first, and how far from the middle they may be
   [/(?<=[;:])\s|\s(?=[\u2014\u2013-]\s)|(?<=[\uff1b\uff1a])/g, 1 / 3],
   [/(?<=,)\s|(?<=[\uff0c\u3001])/g, 1 / 3],
   [/\s+/g, 1],
 ];
-const MOST_CHARACTERS = 64; // no subword has as many
+const MOST_CHARACTERS = 64; // no subword is that long
 
-/** The spans of the sentences of a paragraph: only spaces are outside of them. */
+/** The spans of a paragraph's sentences: only spaces are outside them. */
 export function split(text, language) {
   const segmenter = new Intl.Segmenter(language, { granularity: "sentence" });
   const found = new Set(Array.from(segmenter.segment(text), ({ index }) => index));
@@ -41,13 +41,13 @@ export const isUnspaced = (character) => UNSPACED.test(character);
 
 function ends(passed, after, language) {
   const before = passed.trimEnd();
-  if (before === passed && !ENDS_UNSPACED.test(before)) return false; // "b?|c" of an address
+  if (before === passed && !ENDS_UNSPACED.test(before)) return false; // "b?|c" in a URL
   if (INITIAL.test(before) || TITLE.test(before)) return false;
   if (LETTER.test(before) && /^\p{L}\./u.test(after)) return false;
   return !(DOTTED_ORDINALS.includes(language.split(/[-_]/)[0]) && ORDINAL.test(before));
 }
 
-/** Spans of the places in a text at which they begin, without the spaces around them. */
+/** Spans from the places where they begin, without surrounding spaces. */
 function trimmed(text, starts, to = text.length) {
   return starts.map((start, n) => {
     const part = text.slice(start, starts[n + 1] ?? to);
@@ -56,7 +56,7 @@ function trimmed(text, starts, to = text.length) {
   }).filter(([start, end]) => start < end);
 }
 
-/** A sentence in parts of at most `limit` subwords: cut in two near its middle, again and again. */
+/** Splits a sentence near its middle, recursively, into parts of at most `limit` subwords. */
 export function cut(text, span, limit, countSubwords) {
   const [start, end] = span;
   const isShort = end - start <= limit * MOST_CHARACTERS;

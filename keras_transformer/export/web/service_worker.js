@@ -1,6 +1,6 @@
-// Keeps the page for use without a network. VERSION, which changes with any file, and SHELL, the
-// files that are not the model's, are written above this line by the export. The model's files come
-// into the same cache when they are fetched (files.js).
+// Caches the page for offline use. The export writes VERSION, which changes with any file, and
+// SHELL, the files other than the model's, above this line. The model's files enter the same cache
+// when they are fetched (files.js).
 
 const FOLDER = new URL("./", location).href; // an origin may have several such pages
 const CACHE = `${FOLDER} ${VERSION}`;

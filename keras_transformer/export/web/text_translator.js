@@ -1,5 +1,5 @@
-// Texts in, translations out: what POST /translate answers (serving/responses.py), of a model that
-// is in this browser.
+// Texts in, translations out: the answers of POST /translate (serving/responses.py), from a model in
+// this browser.
 
 import { search } from "./beam_search.js";
 import { caseOf, inSentenceCase } from "./case.js";
@@ -7,7 +7,7 @@ import { withoutEdges } from "./placeholders.js";
 import { cut, isUnspaced, split } from "./sentences.js";
 import { EOS } from "./vocabulary.js";
 
-const SENTENCES = 8; // of a batch: the first translations come soon, and long enough for matrices
+const SENTENCES = 8; // per batch: few enough for early first translations, enough for efficient products
 
 export class TextTranslator {
   /**
@@ -20,17 +20,17 @@ export class TextTranslator {
     this.languages = card.task_options?.target_languages ?? [];
   }
 
-  /** The answer to the fields of a request; `pause` is called between steps, and may throw. */
+  /** Answers the fields of a request; `pause` is called between steps, and may throw. */
   async answer({ text, prefixes, n_best, document, format, to }, pause) {
     require(to === undefined || this.languages.includes(to), "The language must be one of the " +
-      `model's: ${this.languages.join(", ") || "it has one"}. Received: ${to}`);
+      `model's: ${this.languages.join(", ") || "it has only one"}. Received: ${to}`);
     const code = this.languages.length ? `>>${to ?? this.languages[0]}<< ` : "";
     if (document !== undefined) return this.document(document, format, code, pause);
     const [found] = await this.translate([text], code, pause, this.card.beam_size, prefixes);
     return { translations: [found.slice(0, n_best)] };
   }
 
-  /** Translations of sentences, best first, the first `exact` of which are the best ones. */
+  /** Translates sentences, best first; the first `exact` translations are the best ones. */
   async translate(texts, code, pause, exact, prefixes = []) {
     const { max_source_length, beam_size, alpha, early_stopping: earlyStopping } = this.card;
     const requests = texts.map((text, n) => {
@@ -54,13 +54,13 @@ export class TextTranslator {
     })));
   }
 
-  /** The most ids of a translation; none for an empty source, which is EOS alone. */
+  /** The maximum number of ids in a translation; 0 for an empty source, which is EOS alone. */
   maxLength(ids) {
     const { extra_length, max_target_length } = this.card;
     return ids.length > 1 ? Math.min(ids.length + extra_length, max_target_length) : 0;
   }
 
-  /** A text with its sentences translated; places of its `sentences` count code points. */
+  /** Translates the sentences of a text; offsets in `sentences` count code points. */
   async document(text, format, code, pause) {
     const whole = format === "wrapped" ? unwrapped(text) : text;
     const [given] = this.card.data?.languages ?? [];
@@ -103,7 +103,7 @@ export class TextTranslator {
     return { sentences, between: ends.map((end, n) => line.slice(end, starts[n])) };
   }
 
-  /** The best translations of sentences, each translated once, similar lengths together. */
+  /** The best translations of sentences, each translated once, batched by length. */
   async best(sentences, code, pause) {
     const texts = [...new Set(sentences.map(({ given }) => given))].filter((text) => text !== "");
     texts.sort((one, other) => one.length - other.length);
@@ -117,7 +117,7 @@ export class TextTranslator {
   }
 }
 
-/** What a sentence becomes: itself, where the model has nothing to say. */
+/** The translation of a sentence; the sentence itself if the translation is empty. */
 function taken({ text, given, kind, before, after }, translation = "") {
   if (translation === given || !translation.trim()) return text;
   const line = translation.replace(/[\r\n]/g, " ");
@@ -129,7 +129,7 @@ function write(written, text) {
   written.length += Array.from(text).length;
 }
 
-/** Paragraphs that go over several lines, as one line each; items of lists begin lines. */
+/** Joins paragraphs that span several lines into one line each; list items begin lines. */
 function unwrapped(text) {
   return text.replace(/(?<=^.{39,}\S)[ \t]*\n[ \t>]*(?![-*+\u2022]\s|\d{1,3}[.)]\s|\s)(?=\S)/gm, " ");
 }

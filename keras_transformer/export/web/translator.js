@@ -1,12 +1,12 @@
-// What the page asks, answered by the model in this browser; a server has the same functions
-// (serving/translator.js).
+// Answers the page's requests with the model in this browser; serving/translator.js has the same
+// functions for a server.
 
-const waiting = new Map(); // {resolve, reject} of what was asked, by number
+const waiting = new Map(); // {resolve, reject} of pending requests, by number
 let count = 0;
 let come = 0, total = 0; // bytes of files
 let isLoaded = false;
 let failure = typeof WebAssembly === "object" ? null
-  : new Error("This browser cannot run the model: it has no WebAssembly.");
+  : new Error("This browser cannot run the model: it does not support WebAssembly.");
 const worker = failure ? null : new Worker(new URL("worker.js", import.meta.url), { type: "module" });
 
 worker?.addEventListener("message", ({ data }) => {
@@ -16,12 +16,12 @@ worker?.addEventListener("message", ({ data }) => {
   if (data.error === undefined) resolve(data.answer);
   else reject(new Error(data.error));
 });
-worker?.addEventListener("error", (event) => { // a file of it is missing, or memory
-  failure = new Error(`The model cannot be run: ${event.message || "a file of this page is missing"}`);
+worker?.addEventListener("error", (event) => { // a missing file, or too little memory
+  failure = new Error(`The model cannot run: ${event.message || "a file of this page is missing"}`);
   for (const { reject } of waiting.values()) reject(failure);
 });
 
-/** Asks for `path` with these fields, if any; `signal` gives it up. */
+/** Requests `path` with these fields, if any; `signal` aborts the request. */
 export function ask(path, fields, signal) {
   if (failure) return Promise.reject(failure);
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ export function ask(path, fields, signal) {
   });
 }
 
-/** What is waited for before any answer; "" for nothing. */
+/** The status while the model is loading; "" otherwise. */
 export function loading() {
   if (isLoaded) return "";
   const megabytes = (bytes) => (bytes / 1e6).toFixed(1);

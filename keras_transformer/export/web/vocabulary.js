@@ -1,4 +1,4 @@
-// Text to ids and back, as vocabulary/subwords.py does it; page_vocabulary.py writes what it reads.
+// Text to ids and back, as in vocabulary/subwords.py; page_vocabulary.py writes its data.
 
 import { SPACE, fromUtf8 } from "./normalization.js";
 import { SentencePieces } from "./sentencepiece.js";
@@ -15,9 +15,9 @@ export class Vocabulary {
     this.cutter = json.kind === "wordpiece" ? new WordPieces(json) : new SentencePieces(json);
   }
 
-  /** The ids of a text, without EOS: none for a blank one, even if it has a code. */
+  /** The ids of a text, without EOS; none for a blank text, even with a code. */
   encode(text) {
-    const encodable = text.replace(/\p{Surrogate}/gu, "?"); // halves of characters
+    const encodable = text.replace(/\p{Surrogate}/gu, "?"); // lone surrogates
     const code = this.code?.exec(encodable);
     const rest = encodable.slice(code?.[0].length ?? 0);
     if (BLANK.test(rest)) return [];
@@ -39,7 +39,7 @@ export class Vocabulary {
     return written(this.withoutFirstSpace(texts));
   }
 
-  /** Texts without pieces that are spaces at the beginning, and the space of the next piece. */
+  /** Removes leading pieces that are spaces, and the leading space of the next piece. */
   withoutFirstSpace(texts) {
     const begin = texts.findIndex((text) => text !== SPACE);
     if (begin < 0) return [];
@@ -50,7 +50,7 @@ export class Vocabulary {
   }
 }
 
-/** Strings, and numbers of bytes, as one text. */
+/** Joins strings, and bytes as numbers, to one text. */
 function written(texts) {
   let text = "", bytes = [];
   for (const part of [...texts, ""]) {

@@ -1,8 +1,8 @@
-// WordPiece: words, cut greedily into the longest pieces; see vocabulary/wordpiece.py.
+// WordPiece: words, split greedily into the longest pieces; see vocabulary/wordpiece.py.
 
 import { SPACE } from "./normalization.js";
 
-const JOINER = "##"; // begins a piece that continues a word
+const JOINER = "##"; // prefix of pieces that continue a word
 const LETTER = "[\\p{L}\\p{N}\\p{M}]";
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"];
 const UNSPACED = new RegExp(`[${SCRIPTS.map((name) => `\\p{Script=${name}}`).join("")}]`, "gu");
@@ -13,7 +13,7 @@ export class WordPieces {
   constructor({ ids }) {
     this.pieces = new Set(ids);
     this.longest = ids.reduce((most, piece) => Math.max(most, Array.from(piece).length), 0);
-    this.known = new Map(); // pieces of words
+    this.known = new Map(); // cached pieces of words
   }
 
   /** The pieces of a text: strings, of which some may be unknown. */

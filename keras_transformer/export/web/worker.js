@@ -1,6 +1,6 @@
-// Holds the model, beside the page: it answers what the page asks, one request after the other.
-// Messages in: {id, path, fields}, or {id} alone to give a request up. Messages out: {id, answer} or
-// {id, error}, and {come, total}, bytes of the files that are fetched.
+// Runs the model in a worker, and answers the page's requests one after another.
+// Messages in: {id, path, fields}, or {id} alone to abort a request. Messages out: {id, answer} or
+// {id, error}, and {come, total}, bytes of the files being fetched.
 
 import { fetchFiles } from "./files.js";
 import { Model } from "./model.js";
@@ -10,7 +10,7 @@ import { Vocabulary } from "./vocabulary.js";
 const given = fetchDescription();
 const translator = given.then(load);
 const abandoned = new Set();
-let last = translator.catch(() => {}); // what was asked is answered in this order
+let last = translator.catch(() => {}); // requests are answered in order
 
 addEventListener("message", ({ data: { id, path, fields } }) => {
   if (path === undefined) abandoned.add(id);
@@ -45,10 +45,10 @@ function messages() {
 async function fetchDescription() {
   const response = await fetch("model.json", { cache: "no-cache" }).catch(() => ({ status: "none" }));
   if (!response.ok) {
-    throw new Error(`model.json must be beside this page. Received: status ${response.status}`);
+    throw new Error(`model.json must be next to this page. Received: status ${response.status}`);
   }
   return response.json().catch(() => {
-    throw new Error("model.json must be whole. Received: a part of it, or another file");
+    throw new Error("model.json must be complete. Received: part of it, or another file");
   });
 }
 
@@ -66,7 +66,7 @@ async function load({ card, version, files }) {
   const model = new Model(ort, encoder, await session("decoder.onnx"), card.config);
   const vocabulary = async (name) => new Vocabulary(JSON.parse(await blobs[name].text()));
   const target = await vocabulary("vocabulary.json");
-  const own = "source_vocabulary.json" in files; // the source has one of its own
+  const own = "source_vocabulary.json" in files; // the source has a separate one
   const source = own ? await vocabulary("source_vocabulary.json") : target;
   return new TextTranslator(model, source, target, card);
 }
