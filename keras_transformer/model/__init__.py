@@ -1,1 +1,1 @@
-"""Section 3 of the paper, in keras.ops and keras.layers: it runs under any Keras backend."""
+"""Section 3 of the paper, in keras.ops and keras.layers; runs on any Keras backend."""

@@ -9,9 +9,9 @@ from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
 from keras_transformer.model.positions import rotate
 
-# Added to the scores of masked keys. It is finite, so that a row in which every key is masked
-# (padding) has weights and not NaN. And it is so far below any score that masked keys have a weight
-# of exactly 0 in all other rows.
+# Added to the scores of masked keys. It is finite, so that fully masked rows (padding) give weights
+# # rather than NaN, and far enough below any score that masked keys have a weight of exactly 0 in
+# all # other rows.
 MASKED_SCORE = -1e9
 
 
@@ -22,13 +22,13 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
         queries: [..., Q, d_k].
         keys: [..., P, d_k].
         values: [..., P, d_v].
-        mask: bool, broadcast against [..., Q, P], True where a query may attend to a key; None if
-            every query may attend to every key.
-        dropout: a function that is applied to the weights before they are multiplied by the
-            values, or None.
+        mask: bool, broadcast to [..., Q, P], True where a query may attend to a key; None if every
+            query may attend to every key.
+        dropout: a function applied to the weights before they are multiplied by the values, or
+            None.
 
     Returns:
-        The outputs [..., Q, d_v] and the weights [..., Q, P] before dropout, both of the values'
+        The outputs [..., Q, d_v] and the weights [..., Q, P] before dropout, both in the values'
         dtype. The softmax is computed in float32.
     """
     scale = ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
@@ -54,7 +54,7 @@ class MultiHeadAttention(CompositeLayer):
         key_dim: d_k, the width of the queries and keys of a head.
         value_dim: d_v, the width of the values of a head; None for d_k.
         dropout: the probability of dropping an attention weight.
-        use_bias: whether the projections have biases; those of the paper have none.
+        use_bias: whether the projections have biases; the paper has none.
         window: r of restricted self-attention (section 4): each position attends to the positions
             that are at most r // 2 away. None for all positions.
         rotary: whether queries and keys are rotated by their positions (Su et al. 2021; see
@@ -64,18 +64,18 @@ class MultiHeadAttention(CompositeLayer):
     Call arguments:
         query: [B, Q, D], the sequence that attends.
         value: [B, P, D], the sequence that is attended to; None for self-attention.
-        key: [B, P, D], a sequence to compute the keys from, if it is not `value`.
-        query_mask: bool [B, Q], False at padding of the query. It matters in self-attention, where
-            no query attends to it.
-        value_mask: bool [B, P], False at padding of the value, which no query attends to.
-        key_mask: bool [B, P], False at padding of the key, which no query attends to.
-        attention_mask: bool [Q, P], [B, Q, P], or broadcast against [B, H, Q, P]: True where a
-            query may attend to a key.
-        return_attention_scores: whether to return the attention weights, too.
+        key: [B, P, D], a sequence to compute the keys from, if not `value`.
+        query_mask: bool [B, Q], False at padding in the query. Used in self-attention, where no
+            query attends to it.
+        value_mask: bool [B, P], False at padding in the value, which no query attends to.
+        key_mask: bool [B, P], False at padding in the key, which no query attends to.
+        attention_mask: bool [Q, P], [B, Q, P], or broadcast to [B, H, Q, P]: True where a query may
+            attend to a key.
+        return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
-        use_causal_mask: whether a query may attend to its own and earlier positions only.
-        mask: the same as `query_mask`. Keras fills it in where the query is the only input and
-            carries a Keras mask.
+        use_causal_mask: whether a query may only attend to its own and earlier positions.
+        mask: the same as `query_mask`. Keras passes it if the query is the only input and carries a
+            Keras mask.
 
     Returns:
         [B, Q, D]; with `return_attention_scores`, also the attention weights [B, H, Q, P].
@@ -128,7 +128,7 @@ class MultiHeadAttention(CompositeLayer):
         key_shape = value_shape if key_shape is None else key_shape
         shapes = {"query": query_shape, "value": value_shape, "key": key_shape}
         for name, shape in shapes.items():
-            rule = "must have three dimensions: sentences, positions, width"
+            rule = "must have three dimensions: batch, positions, width"
             require(len(shape) == 3, name, rule, shape)
         self.query_dense.build(query_shape)
         self.key_dense.build(key_shape)
@@ -175,7 +175,7 @@ class MultiHeadAttention(CompositeLayer):
         return outputs
 
     def _attention_mask(self, queries, keys, padding_masks, attention_mask, use_causal_mask):
-        """Combines all masks: bool, broadcast against [B, H, Q, P]; None if there is none."""
+        """Combines all masks: bool, broadcast to [B, H, Q, P]; None if there are none."""
         query_length, key_length = ops.shape(queries)[2], ops.shape(keys)[2]
         masks = []
         for padding in padding_masks:

@@ -1,7 +1,7 @@
 """The decoder: N layers of self-attention, cross-attention and feed-forward network (section 3.1).
 
-These layers compute all positions of a target at once, as training does. Decoding computes one
-position after the other, from the same weights: see search/compiled_model.py.
+These layers compute all target positions at once, as in training. Decoding computes one position at
+a time with the same weights: see search/compiled_model.py.
 """
 
 import keras
@@ -14,21 +14,21 @@ from keras_transformer.model.transformer_layer import TransformerLayer
 class DecoderLayer(TransformerLayer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward network.
 
-    Each of the three is in a residual connection (section 3.1). TransformerLayer describes the
+    Each of the three has a residual connection (section 3.1). TransformerLayer describes the
     arguments.
 
-    Padding must follow the tokens of a target: the causal mask then hides it from them.
+    Padding must follow a target's tokens: the causal mask then hides it from them.
 
     Call arguments:
         inputs: [B, T, D].
         memory: [B, S, D], the encoder's output.
-        memory_mask: bool [B, S], False at padding of the source, which no position attends to.
-        return_attention_scores: whether to return the attention weights, too.
+        memory_mask: bool [B, S], False at padding in the source, which no position attends to.
+        return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
 
     Returns:
-        [B, T, D]; with `return_attention_scores`, also the weights of self-attention [B, H, T, T]
-        and of cross-attention [B, H, T, S].
+        [B, T, D]; with `return_attention_scores`, also the self-attention weights [B, H, T, T] and
+        the cross-attention weights [B, H, T, S].
 
     Example:
         >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
@@ -99,11 +99,11 @@ class Decoder(Stack):
     Call arguments:
         inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
         memory: [B, S, D], the encoder's output.
-        memory_mask: bool [B, S], False at padding of the source, which no position attends to.
+        memory_mask: bool [B, S], False at padding in the source, which no position attends to.
         training: whether to apply dropout.
 
     Returns:
-        [B, T, D], the states that the logits are computed from.
+        [B, T, D], the states from which the logits are computed.
 
     Example:
         >>> layers = [DecoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]

@@ -11,10 +11,10 @@ class Dropout(keras.layers.Dropout):
     """Sets each element to 0 with probability `rate` and divides the others by 1 - rate.
 
     It differs from keras.layers.Dropout in two ways, both on TensorFlow only. Under a tf.distribute
-    strategy each replica draws its own mask; Keras' layer draws the same mask on all of them. And
-    the mask is made from 16 random bits for each element instead of 32, because drawing them is
-    one of the slower operations of a training step on a CPU. So `rate` is rounded to a multiple of
-    2^-16, and elements are divided by 1 minus the rounded rate.
+    strategy each replica draws its own mask; the Keras layer draws the same mask on all of them.
+    And the mask uses 16 random bits per element instead of 32, because drawing them is one of the
+    slower operations in a training step on a CPU. So `rate` is rounded to a multiple of 2^-16, and
+    elements are divided by 1 minus the rounded rate.
 
     Args:
         rate: P_drop, in [0, 1].
@@ -30,7 +30,7 @@ class Dropout(keras.layers.Dropout):
         The shape and dtype of `inputs`.
 
     Raises:
-        InputError: when called, if `noise_shape` has not as many dimensions as `inputs`.
+        InputError: when called, if `noise_shape` and `inputs` differ in their number of dimensions.
 
     Example:
         >>> layer = Dropout(0.1)
@@ -63,19 +63,18 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
     """Draws which elements dropout keeps, on TensorFlow.
 
     Args:
-        shape: of the mask.
+        shape: the shape of the mask.
         rate: the probability of dropping an element, below 1.
-        seed_generator: gives the seed of this draw, and counts it.
+        seed_generator: provides the seed for this draw, and counts it.
 
-    Returns:
-        bool of `shape`, True for the elements that are kept, and the factor to multiply them by.
+    Returns: bool in `shape`, True for the elements to keep, and the factor to multiply them by.
     """
     import tensorflow as tf
 
     seed = seed_generator.next()  # [2]: the generator's own seed, and the number of this draw
     replica = tf.distribute.get_replica_context()
     if replica is not None and replica.num_replicas_in_sync > 1:
-        # Added to the generator's seed: added to the number of the draw, it would repeat the mask
+        # Added to the generator's seed: adding it to the number of the draw would repeat the mask #
         # of another replica's earlier draw.
         replica_id = tf.cast(replica.replica_id_in_sync_group, seed.dtype)
         seed = seed + tf.stack([replica_id, tf.zeros_like(replica_id)])
@@ -83,7 +82,7 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
     words = tf.random.stateless_uniform(
         [(elements + 1) // 2], tf.cast(seed, tf.int32), None, None, tf.int32, alg="philox"
     )
-    draws = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:elements]  # two draws of each word
-    threshold = min(round(rate * 2**16), 2**16 - 1)  # the largest that 16 bits hold
+    draws = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:elements]  # two draws from each word
+    threshold = min(round(rate * 2**16), 2**16 - 1)  # the largest 16-bit number
     keep = tf.reshape(draws, shape) >= threshold
     return keep, 2**16 / (2**16 - threshold)

@@ -10,19 +10,19 @@ from keras_transformer.model.masks import padding_mask
 class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """Looks up a vector of D numbers for each id and multiplies it by sqrt(D).
 
-    With `reverse=True` it is the pre-softmax linear transformation by the same matrix E [V, D]:
-    logits = states E^T. The matrix is drawn from N(0, 1/D): before training, the scaled vectors and
-    the logits of normalized states then have unit variance.
+    With `reverse=True` it is the pre-softmax linear transformation with the same matrix E [V, D]:
+    logits = states E^T. The matrix is drawn from N(0, 1/D), so that before training, the scaled
+    vectors and the logits of normalized states have unit variance.
 
-    It is keras.layers.ReversibleEmbedding with a scale and a bias. The matrix is `embeddings`.
+    It extends keras.layers.ReversibleEmbedding with a scale and a bias. The matrix is `embeddings`.
 
     Args:
         vocab_size: V.
         d_model: D.
         mask_zero: whether the vectors carry a Keras mask, False where an id is 0 (padding).
         scale: whether to multiply the vectors by sqrt(D).
-        use_bias: whether a bias is added to every logit; the paper has none.
-        embeddings_initializer: one of keras.initializers, or its name; None for N(0, 1/D).
+        use_bias: whether to add a bias to every logit; the paper has none.
+        embeddings_initializer: a Keras initializer or its name; None for N(0, 1/D).
 
     Call arguments:
         inputs: int [B, T]; with `reverse`, states [..., D].
@@ -64,27 +64,27 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         self.scale = scale
         self.use_bias = use_bias
         self.bias = None
-        if self.reverse_dtype is None:  # Keras' layer would compute logits in float32
+        if self.reverse_dtype is None:  # the Keras layer would compute logits in float32
             self.reverse_dtype = self.compute_dtype
 
     def build(self, inputs_shape=None):
         if self.use_bias and self.bias is None:
             self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros")
-        super().build(inputs_shape)  # which enables LoRA; no weight can be added after that
+        super().build(inputs_shape)  # enables LoRA, after which no weight can be added
 
     def call(self, inputs, reverse=False):
         outputs = super().call(inputs, reverse=reverse)
         return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """Quantizes the matrix, "int8" or "int4".
+        """Quantizes the matrix to "int8" or "int4".
 
         Keras refuses to quantize subclasses of its layers without `type_check=False`.
         """
         super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs, reverse=False):
-        """Computes what `call` does, with a quantized matrix."""
+        """Like `call`, with a quantized matrix."""
         outputs = super().quantized_call(inputs, reverse=reverse)
         return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
 
@@ -99,7 +99,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     @property
     def variable_serialization_spec(self):
-        """The names of the saved variables by quantization mode: those of Keras, and the bias."""
+        """The names of the saved variables by quantization mode: Keras' own, and the bias."""
         names_by_mode = super().variable_serialization_spec
         if self.use_bias:
             for names in names_by_mode.values():
@@ -116,7 +116,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def get_config(self):
         config = super().get_config()
-        del config["input_dim"], config["output_dim"]  # Keras' names of vocab_size and d_model
+        del config["input_dim"], config["output_dim"]  # Keras' names for vocab_size and d_model
         return {
             **config,
             "vocab_size": self.vocab_size,

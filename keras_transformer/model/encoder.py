@@ -8,14 +8,14 @@ from keras_transformer.model.transformer_layer import TransformerLayer
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class EncoderLayer(TransformerLayer):
-    """Self-attention, then the feed-forward network, each in a residual connection (section 3.1).
+    """Self-attention, then the feed-forward network, each with a residual connection (section 3.1).
 
     TransformerLayer describes the arguments.
 
     Call arguments:
         inputs: [B, S, D].
         mask: bool [B, S], False at padding, which no position attends to.
-        return_attention_scores: whether to return the attention weights, too.
+        return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
 
     Returns:
@@ -69,7 +69,7 @@ class EncoderLayer(TransformerLayer):
 class Encoder(Stack):
     """A stack of EncoderLayers (section 3.1).
 
-    Stack describes the arguments. The layers may include others that take `mask` and `training`.
+    Stack describes the arguments. Other layers that take `mask` and `training` are allowed, too.
 
     Call arguments:
         inputs: [B, S, D], embeddings with positions.

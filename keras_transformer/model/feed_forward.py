@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network (section 3.3), and one with a gate."""
+"""The position-wise feed-forward network (section 3.3), and a gated one."""
 
 import keras
 
@@ -10,13 +10,13 @@ from keras_transformer.model.dropout import Dropout
 class FeedForward(CompositeLayer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
-    The two linear transformations are the Dense sublayers `inner_dense`, of W_1 and b_1, and
-    `outer_dense`, of W_2 and b_2.
+    The two linear transformations are the Dense sublayers `inner_dense`, with W_1 and b_1, and
+    `outer_dense`, with W_2 and b_2.
 
     Args:
         d_ff: the width of the inner activations.
         dropout: the probability of dropping an inner activation.
-        activation: "relu" as in the equation, or another one of keras.activations.
+        activation: "relu" as in the equation, or another Keras activation.
 
     Call arguments:
         inputs: [B, T, D].
@@ -66,15 +66,15 @@ class FeedForward(CompositeLayer):
 class GatedFeedForward(CompositeLayer):
     """FFN(x) = (f(x W) * (x V)) W_2, the gated network of Shazeer 2020 (arXiv 2002.05202).
 
-    The linear transformations are the Dense sublayers `gate_dense`, of W and the activation f,
-    `inner_dense`, of V, and `outer_dense`, of W_2. They have no biases.
+    The linear transformations are the Dense sublayers `gate_dense`, with W and the activation f,
+    `inner_dense`, with V, and `outer_dense`, with W_2. They have no biases.
 
-    With two thirds of equation 2's d_ff, it has as many parameters as the network of that equation.
+    With two thirds of equation 2's d_ff, it has as many parameters as that network.
 
     Args:
         d_ff: the width of the inner activations.
         dropout: the probability of dropping an inner activation.
-        activation: f, "swish" (SwiGLU), "gelu" (GEGLU), or another one of keras.activations.
+        activation: f, "swish" (SwiGLU), "gelu" (GEGLU), or another Keras activation.
 
     Call arguments:
         inputs: [B, T, D].

@@ -6,7 +6,7 @@ from keras_transformer.config import PAD_ID
 
 
 def padding_mask(ids):
-    """Marks the tokens that are not padding: int [B, S] -> bool [B, S], False where the id is 0."""
+    """Masks padding: int [B, S] -> bool [B, S], False where the id is 0."""
     return ops.not_equal(ids, PAD_ID)
 
 
@@ -28,8 +28,8 @@ def causal_mask(query_length, key_length=None):
 def window_mask(query_length, key_length, window: int):
     """Lets each position attend to its neighbourhood of size r = `window` (section 4).
 
-    The neighbourhood is centred: it contains the positions that are at most r // 2 away on either
-    side, so r positions if r is odd, and r + 1 if it is even.
+    The neighbourhood is centred: it contains the positions at most r // 2 away on either side,
+        which is r positions if r is odd, and r + 1 if it is even.
 
     Args:
         query_length: Q, an int or scalar tensor.
@@ -44,13 +44,12 @@ def window_mask(query_length, key_length, window: int):
 
 
 def combine_masks(masks):
-    """Combines masks that are broadcast against each other.
+    """Combines masks, broadcasting them against each other.
 
     Args:
-        masks: bool tensors; a None allows everything.
+        masks: bool tensors; None allows everything.
 
-    Returns:
-        bool, True where all masks are True; None if there are no masks but None.
+    Returns: bool, True where all masks are True; None if all masks are None.
     """
     combined = None
     for mask in masks:

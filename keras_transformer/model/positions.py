@@ -13,12 +13,12 @@ from keras_transformer.model.dropout import Dropout
 def sinusoids(positions, d_model: int, divisor: int | None = None):
     """Computes PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same.
 
-    Sines and cosines are interleaved, as the paper has them (tensor2tensor concatenates them).
+    Sines and cosines are interleaved, as in the paper (tensor2tensor concatenates them).
 
     Args:
-        positions: [T], any number type; pos.
-        d_model: even width of the encoding.
-        divisor: what 2i is divided by; None for d_model.
+        positions: [T], any numeric type; pos.
+        d_model: the width of the encoding, an even number.
+        divisor: the divisor of 2i; None for d_model.
 
     Returns:
         float32 [T, D].
@@ -35,18 +35,18 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
 
 
 def rotate(vectors, positions):
-    """Rotary positions: turns each pair of numbers by an angle that grows with the position.
+    """Rotary positions: rotates each pair of numbers by an angle proportional to the position.
 
     Su et al. 2021 (arXiv 2104.09864), equation 34: with the angle a = pos / 10000^(2i/d), the pair
     (x_2i, x_2i+1) becomes (x_2i cos a - x_2i+1 sin a, x_2i sin a + x_2i+1 cos a). So the product of
-    a rotated query and a rotated key depends on the distance of their positions only.
+    a rotated query and a rotated key depends only on the distance between their positions.
 
     Args:
         vectors: [..., T, d], queries or keys; d is even.
-        positions: [T], any number type; or [1], the same position for all.
+        positions: [T], any numeric type; or [1], the same position for all.
 
     Returns:
-        [..., T, d], of the dtype of `vectors`; the angles are computed in float32.
+        [..., T, d], in the dtype of `vectors`; the angles are computed in float32.
     """
     width = vectors.shape[-1]
     rates = np.repeat(frequencies(width), 2)  # the same for both numbers of a pair
@@ -54,8 +54,8 @@ def rotate(vectors, positions):
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, d]
     cosines = ops.cast(ops.cos(angles), vectors.dtype)
     sines = ops.cast(ops.sin(angles), vectors.dtype)
-    # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i). Numbers move and change signs, so nothing is
-    # rounded. The product takes a sixth of the time of slices of every second number.
+    # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i). Numbers only move and change signs, so
+    # nothing # is rounded. The product takes a sixth of the time of strided slices.
     quarter_turn = np.kron(np.eye(width // 2), [[0, 1], [-1, 0]])
     turned = ops.matmul(vectors, ops.cast(quarter_turn, vectors.dtype))
     return vectors * cosines + turned * sines
@@ -67,11 +67,11 @@ def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
 
 
 def shift_matrix(offset: int, d_model: int) -> np.ndarray:
-    """Makes the matrix M of PE(pos + offset) = M PE(pos) for any pos: float64 [D, D].
+    """Makes the matrix M with PE(pos + offset) = M PE(pos) for any pos: float64 [D, D].
 
     Section 3.5: "for any fixed offset k, PE(pos+k) can be represented as a linear function of
-    PE(pos)". With b = offset * frequency, sin(a + b) = cos b sin a + sin b cos a, and
-    cos(a + b) = -sin b sin a + cos b cos a. The offset has either sign.
+    PE(pos)". With b = offset * frequency, sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) =
+    -sin b sin a + cos b cos a. The offset may be negative.
     """
     angles = offset * frequencies(d_model)
     even, odd = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
@@ -83,16 +83,16 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
+    """Adds positional encodings to embeddings, and applies dropout to the sums (section 5.4).
 
     Sinusoids are computed in float32 under any dtype policy. Rotary positions add nothing here:
     self-attention rotates its queries and keys (MultiHeadAttention).
 
     Args:
         positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
-            (Table 3, row E); "marian" for the sinusoids of the Marian toolkit, which has
-            2i/(d_model - 2) in the paper's formula, so that the slowest one advances by exactly
-            1/10000 radians per position; or "rotary".
+            (Table 3, row E); "marian" for the Marian toolkit's sinusoids, with 2i/(d_model - 2) in
+            the paper's formula, so that the slowest one advances by exactly 1/10000 radians per
+            position; or "rotary".
         max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
@@ -154,14 +154,14 @@ class PositionalEncoding(keras.layers.Layer):
             [T, D]; float32 for sinusoids.
 
         Raises:
-            InputError: if fewer positions were learned.
+            InputError: if `length` exceeds the number of learned positions.
         """
         if self.positions == "learned":
             if isinstance(length, int):
                 rule = f"must have at most {self.max_positions} positions, max_positions"
                 require(length <= self.max_positions, "inputs", rule, length)
             if keras.backend.backend() == "jax" and not isinstance(length, int):
-                # JAX cannot tell that a slice to an unknown length has this length.
+                # JAX cannot infer that a slice up to an unknown length has this length.
                 rows = ops.take(self.embeddings, ops.arange(length), axis=0)
             else:
                 rows = self.embeddings[:length]

@@ -1,21 +1,21 @@
-"""Training that computes a layer again in the backward pass instead of keeping its activations."""
+"""Recomputes a layer in the backward pass instead of storing its activations."""
 
 import keras
 from keras import ops
 
 
 def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
-    """Calls a layer for training, and keeps only its inputs for the backward pass.
+    """Calls a layer in training, storing only its inputs for the backward pass.
 
-    The backward pass computes the layer once more, with the same result. This adds about a third to
-    the time of a training step. It saves the memory of the activations within the layer: for long
-    sentences, these are mostly attention weights.
+    The backward pass recomputes the layer, with the same result. This adds about a third to the
+    time of a training step, but saves the memory for the layer's activations, which for long
+    sentences are mostly attention weights.
 
-    Dropout must draw the same masks both times. So its random seeds are drawn here, once, and both
+    Dropout must draw the same masks both times. So its random seeds are drawn once, here, and both
     computations are functions of tensors only.
 
     Args:
-        layer: the layer, which is called with `training=True`.
+        layer: the layer, called with `training=True`.
         inputs: tensors, the positional arguments of the call; gradients flow to them.
         masks: the other arguments of the call; no gradients flow to them.
 
@@ -32,7 +32,7 @@ def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
     for variable in layer.non_trainable_variables:
         seed = seeds_by_state.get(id(variable))
         fixed.append(ops.convert_to_tensor(variable) if seed is None else seed)
-    # Indexing makes tensors of the variables: without it, TensorFlow would pass on the variable
+    # Indexing converts the variables to tensors: otherwise TensorFlow would pass the variable #
     # itself outside a graph, and count its gradient twice.
     weights = [ops.convert_to_tensor(variable)[...] for variable in layer.trainable_variables]
 

@@ -1,4 +1,4 @@
-"""The base of encoder and decoder: a stack of layers, maybe with a last normalization."""
+"""The base class of encoder and decoder: a stack of layers with an optional final normalization."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,15 @@ from keras_transformer.model.rematerialization import rematerialized
 
 
 class Stack(CompositeLayer):
-    """The base of Encoder and Decoder.
+    """The base class of Encoder and Decoder.
 
     Args:
-        layers: the layers, from the first to the last; 6 equal ones in the paper.
-        last_norm: whether a layer normalization follows the last layer, as it must if the layers
-            have `norm="pre"`.
-        norm_epsilon: what this normalization adds to variances.
-        rematerialize: whether training computes each layer again in the backward pass, which saves
-            memory and takes time.
+        layers: the layers in order; 6 identical ones in the paper.
+        last_norm: whether a layer normalization follows the last layer, as is required with
+            `norm="pre"`.
+        norm_epsilon: added to the variance in this normalization.
+        rematerialize: whether training recomputes each layer in the backward pass, which saves
+            memory and costs time.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Stack(CompositeLayer):
             )
 
     def build_layers(self, inputs_shape, *other_shapes) -> None:
-        """Builds all layers but those that another stack has built, and the last normalization."""
+        """Builds the final normalization, and all layers not built by another stack."""
         for layer in self.layers:
             if not layer.built:
                 layer.build(inputs_shape, *other_shapes)
@@ -48,7 +48,7 @@ class Stack(CompositeLayer):
             self.last_norm.build(inputs_shape)
 
     def compute_output_shape(self, inputs_shape):
-        """That of the inputs; without this method, Keras would trace all layers to find it."""
+        """Returns the input shape; without this method, Keras would trace all layers."""
         return inputs_shape
 
     def call_layer(self, layer: keras.layers.Layer, *inputs, training: bool | None, **masks):
@@ -73,10 +73,10 @@ class Stack(CompositeLayer):
 
 
 def _serialized(layer: keras.layers.Layer) -> dict:
-    """Serializes a layer without the shapes that it was built for.
+    """Serializes a layer without its build shapes.
 
-    With these, Keras would build the new layer as soon as it makes it, outside its stack, and the
-    paths of its variables would lack the name of the stack.
+    With these, Keras would build the new layer on creation, outside its stack, and its variables'
+    paths would lack the stack's name.
     """
     description = keras.saving.serialize_keras_object(layer)
     description.pop("build_config", None)

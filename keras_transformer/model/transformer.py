@@ -17,7 +17,7 @@ from keras_transformer.model.positions import PositionalEncoding
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Transformer(keras.Model):
-    """The model of section 3.
+    """The model described in section 3.
 
     A functional model from {"source": int32 [B, S], "target": int32 [B, T]} to logits, float32
     [B, T, V]. Targets begin with BOS (see `shift_right`): the logits at position t predict the
@@ -25,25 +25,25 @@ class Transformer(keras.Model):
 
     Args:
         config: the model's configuration, a TransformerConfig or a dict of its fields.
-        rematerialize: whether training computes each layer again in its backward pass, which saves
+        rematerialize: whether training recomputes each layer in the backward pass, which saves
             memory.
         dtype: a Keras dtype policy, "float32", "mixed_bfloat16" or "mixed_float16"; None for the
             global one. With any policy, variables are float32, and layer normalization, softmax and
-            sinusoids are computed in float32. Logits are computed in the type of the activations,
-            and returned as float32.
+            sinusoids are computed in float32. Logits are computed in the activations' type, and
+            returned as float32.
 
     Attributes:
         config: a TransformerConfig.
         embedding: the TokenEmbedding of the source.
         target_embedding: the TokenEmbedding of the target; the same layer as `embedding` if the
             embeddings are tied and source and target share a vocabulary.
-        logits_embedding: the TokenEmbedding whose matrix gives the logits; the same layer as
+        logits_embedding: the TokenEmbedding whose matrix computes the logits; the same layer as
             `target_embedding` if the embeddings are tied.
         source_positions, target_positions: the PositionalEncodings.
         encoder, decoder: the two stacks.
 
     Raises:
-        InputError: if a value of the configuration breaks a rule of its field.
+        InputError: if a value in the configuration breaks its field's rule.
 
     Example:
         >>> model = Transformer.from_preset("tiny", vocab_size=8000)
@@ -154,8 +154,8 @@ class Transformer(keras.Model):
         self.decoder = Decoder(decoder_layers, **stack_arguments, name="decoder")
 
     def __setattr__(self, name, value):
-        # Model.__init__ takes the outputs that the layers compute, so they are attributes before it
-        # is called. PyTorch refuses modules as attributes until then.
+        # Model.__init__ takes the layers' outputs, so the layers become attributes before the call.
+        # # PyTorch rejects modules as attributes until then.
         if keras.backend.backend() == "torch" and "_layers" not in vars(self):
             object.__setattr__(self, name, value)
         else:
@@ -171,8 +171,8 @@ class Transformer(keras.Model):
             settings: fields of TransformerConfig that replace the preset's.
 
         Raises:
-            InputError: for an unknown preset, an unknown setting, or a value that breaks a rule of
-                its field.
+            InputError: for an unknown preset, an unknown setting, or a value that breaks its
+                field's rule.
         """
         config, _ = presets.preset(name, vocab_size)
         return cls(replace_model_settings(config, settings))
@@ -194,8 +194,8 @@ class Transformer(keras.Model):
     def states(self, inputs, training=None):
         """Computes the decoder's output, from which the logits are computed.
 
-        Training computes the loss from it for some positions at a time (training/losses.py), so
-        that the logits of all positions are never in memory together.
+        Training computes the loss from it for a few positions at a time (training/losses.py), so
+        that the logits for all positions are never in memory together.
 
         Args:
             inputs: the model's inputs.
@@ -210,9 +210,9 @@ class Transformer(keras.Model):
         return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
     def enable_lora(self, rank: int) -> None:
-        """Freezes the matrices of all layers, and adds low-rank matrices to train.
+        """Freezes the matrices of all layers, and adds trainable low-rank matrices.
 
-        Biases and layer normalizations are still trained. Saving merges the low-rank matrices.
+        Biases and layer normalizations remain trainable. Saving merges the low-rank matrices.
 
         Raises:
             InputError: for a rank below 1.
@@ -239,7 +239,7 @@ class Transformer(keras.Model):
 
 
 def shift_right(target):
-    """Makes the decoder's input of a target: BOS first, the last column gone (Figure 1).
+    """Makes the decoder's input from a target: prepends BOS and drops the last column (Figure 1).
 
     Args:
         target: int32 [B, T]; each row ends in EOS and then padding.
@@ -251,14 +251,14 @@ def shift_right(target):
 
 
 def teacher_forcing(source, target):
-    """Makes the inputs and labels of `Transformer.fit`, for `dataset.map(teacher_forcing)`.
+    """Makes the inputs and labels for `Transformer.fit`, with `dataset.map(teacher_forcing)`.
 
     Args:
         source: int32 [B, S]; each row ends in EOS and then padding.
         target: int32 [B, T]; the same.
 
     Returns:
-        The inputs {"source", "target"}, of which the target is shifted right; and the labels, which
-        are the target itself.
+        The inputs {"source", "target"}, with the target shifted right, and the labels, which are
+        the target itself.
     """
     return {"source": source, "target": shift_right(target)}, target

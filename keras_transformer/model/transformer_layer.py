@@ -1,4 +1,4 @@
-"""The base of encoder and decoder layers: their settings, and the making of sublayers."""
+"""The base class of encoder and decoder layers: their settings and sublayers."""
 
 import keras
 
@@ -12,11 +12,11 @@ from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 
 
 class TransformerLayer(CompositeLayer):
-    """The base of EncoderLayer and DecoderLayer.
+    """The base class of EncoderLayer and DecoderLayer.
 
-    Each sublayer is in a residual connection (section 3.1). With `norm="post"`, as in the paper,
-    its output is LayerNorm(x + Dropout(Sublayer(x))). With `norm="pre"`, it is
-    x + Dropout(Sublayer(LayerNorm(x))).
+    Each sublayer has a residual connection (section 3.1). With `norm="post"`, as in the paper, its
+    output is LayerNorm(x + Dropout(Sublayer(x))). With `norm="pre"`, it is x +
+    Dropout(Sublayer(LayerNorm(x))).
 
     Args:
         num_heads: H, the number of attention heads.
@@ -24,16 +24,16 @@ class TransformerLayer(CompositeLayer):
         d_ff: the width of the feed-forward network's inner activations.
         value_dim: d_v, the width of the values of a head; None for d_k.
         norm: "post" or "pre", whether layer normalization follows or precedes a sublayer.
-        activation: of the feed-forward network, "relu" in the paper; "swiglu" for a
+        activation: the feed-forward network's activation, "relu" in the paper; "swiglu" for a
             GatedFeedForward.
-        dropout: P_drop, on the output of each sublayer.
+        dropout: P_drop, on each sublayer's output.
         attention_dropout: the probability of dropping an attention weight.
         activation_dropout: the probability of dropping an inner activation of the feed-forward
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
-        attention_bias: whether attention's projections have biases.
-        norm_epsilon: what layer normalization adds to variances.
-        rotary: whether self-attention has rotary positions; see MultiHeadAttention.
+        attention_bias: whether the attention projections have biases.
+        norm_epsilon: added to the variance in layer normalization.
+        rotary: whether self-attention uses rotary positions; see MultiHeadAttention.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TransformerLayer(CompositeLayer):
         self.make_sublayers()
 
     def make_sublayers(self) -> None:
-        """Makes the sublayers, each with a dropout and a layer normalization."""
+        """Makes the sublayers, each with dropout and layer normalization."""
         raise NotImplementedError
 
     def make_attention(
@@ -96,7 +96,7 @@ class TransformerLayer(CompositeLayer):
             "dtype": self.dtype_policy,
             "name": "feed_forward",
         }
-        is_name = isinstance(self.activation, str)  # or a function, or a dict of a saved one
+        is_name = isinstance(self.activation, str)  # or a function, or the dict of a saved one
         if is_name and self.activation in GATED:
             return GatedFeedForward(self.d_ff, activation=GATED[self.activation], **arguments)
         return FeedForward(self.d_ff, activation=self.activation, **arguments)

@@ -23,9 +23,7 @@ class SearchCache(NamedTuple):
     """
 
     origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry a hypothesis uses at a position
-    layers: tuple[
-        KeysValues, ...
-    ]  # [B, H, C, K, d] for each layer; an ensemble's one after another
+    layers: tuple[KeysValues, ...]  # [B, H, C, K, d] for each layer, model by model
     memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: the source's keys and values
     source_mask: tf.Tensor  # bool [B, S], False at padding
 
@@ -81,10 +79,10 @@ def attention_mask(origins: tf.Tensor, position: tf.Tensor, window: int | None) 
 
 
 def empty_pool(shape: list) -> tf.Tensor:
-    """Makes keys or values, float32 [B, H, 1, K, d], whose memory `written` may write into.
+    """Makes keys or values, float32 [B, H, 1, K, d], whose memory `written` may overwrite.
 
-    A tensor without elements would have no memory, and the graph's optimizer lets tensors that it
-    finds equal share theirs: hence room for one position, and a deep copy.
+    An empty tensor would have no memory, and the graph optimizer lets equal tensors share memory:
+        hence room for one position, and a deep copy.
     """
     return tf.raw_ops.DeepCopy(x=tf.zeros(shape))
 

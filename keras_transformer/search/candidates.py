@@ -120,7 +120,7 @@ def sampled_extensions(
     uniform: tf.Tensor,
     config: SamplingConfig,
 ) -> Extensions:
-    """Extends every hypothesis by one token, sampled with a random number in [0, 1), float32 [B, K].
+    """Extends every hypothesis by a token sampled with a random number in [0, 1), float32 [B, K].
 
     `choices` are the logits, with -inf for banned tokens. A hypothesis without choices ends with
     log probability -inf. The other log probabilities are the model's, at any temperature.
@@ -149,6 +149,6 @@ def without(logits: tf.Tensor, banned: tf.Tensor | None) -> tf.Tensor:
 
 
 def block_width(vocab_size: int, beams: int, count: int) -> int:
-    """Returns the divisor V' of V that minimizes the ranking: K V / V' maxima, then C V' numbers."""
+    """Returns the divisor V' of V that ranks the fewest: K V / V' maxima, then C V' numbers."""
     widths = [width for width in range(1, vocab_size + 1) if vocab_size % width == 0]
     return min(widths, key=lambda width: beams * vocab_size // width + count * width)

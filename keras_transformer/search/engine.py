@@ -81,5 +81,5 @@ class Engine(Protocol):
 
 
 def penalized(log_prob: float, length: int, alpha: float) -> float:
-    """Returns the score of a target of `length` tokens, EOS included: log P / lp (beam_search.py)."""
+    """The score of a target with `length` tokens, EOS included: log P / lp (beam_search.py)."""
     return log_prob / ((5 + length) / 6) ** alpha

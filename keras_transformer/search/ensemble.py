@@ -16,7 +16,7 @@ from keras_transformer.search.matrices import ScaledRows
 
 
 class Ensemble(NamedTuple):
-    """Models whose probabilities are averaged. Their cache lists the layers of all models in order."""
+    """Models whose probabilities are averaged. Their cache lists all models' layers in order."""
 
     members: tuple[CompiledModel, ...]
 

@@ -35,9 +35,7 @@ class GreedyState(NamedTuple):
     prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
     last_ids: tf.Tensor  # int32 [B, 1], the next inputs
     ids: tf.Tensor  # int32 [B, 1, L], padded; L grows from round to round
-    total: (
-        tf.Tensor
-    )  # float32 [B, 1], sum of the chosen logits: -inf if no token was allowed, or NaN
+    total: tf.Tensor  # float32 [B, 1], sum of chosen logits: -inf if no token was allowed, or NaN
     cache: Cache
 
 

@@ -159,7 +159,7 @@ class SearchGraphs:
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """Returns the log probabilities of target tokens, int32 [B, T]: float32 [B, T], 0 at padding."""
+    """Returns the log probabilities of targets, int32 [B, T]: float32 [B, T], 0 at padding."""
     target_logits = tf.gather(logits, target, batch_dims=2)
     log_probs = target_logits - tf.reduce_logsumexp(logits, axis=2)
     return tf.where(target == PAD_ID, 0.0, log_probs)

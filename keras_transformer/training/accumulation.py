@@ -1,4 +1,4 @@
-"""Gradient accumulation: the gradient of many rows in the memory of a few."""
+"""Gradient accumulation: the gradient over many rows in the memory of a few."""
 
 from collections.abc import Callable
 
@@ -8,20 +8,20 @@ import tensorflow as tf
 def accumulate_gradients(
     gradients_of: Callable, source: tf.Tensor, target: tf.Tensor, tokens: tf.Tensor, parts: int
 ):
-    """Sums losses and gradients over parts of a batch, which are computed one after the other.
+    """Sums losses and gradients over parts of a batch, computed one after another.
 
     Row n belongs to part n mod `parts`.
 
     Args:
         gradients_of: a function of (source, target, tokens) that returns a nested structure of
-            tensors, as TrainingStep does: sums over the rows that it is given.
+            tensors, as in TrainingStep: sums over the given rows.
         source: int32 [B, S].
         target: int32 [B, T].
-        tokens: float32 scalar, passed on: the divisor of all gradients.
+        tokens: float32 scalar, passed through: the divisor of all gradients.
         parts: 2 or more.
 
     Returns:
-        The structure that `gradients_of` returns, summed over the parts.
+        The structure from `gradients_of`, summed over the parts.
     """
 
     def gradients_of_part(number):

@@ -1,4 +1,4 @@
-"""Adam of section 5.3 as Keras computes it: the optimizer for `fit`, on any backend of Keras."""
+"""Adam of section 5.3 as a Keras optimizer for `fit`, on any Keras backend."""
 
 import keras
 
@@ -7,12 +7,12 @@ from keras_transformer.training.schedule import make_schedule
 
 
 def make_adam(d_model: int, config: TrainingConfig, total_steps=None) -> keras.optimizers.Adam:
-    """Builds the optimizer for `fit` that a training configuration describes.
+    """Builds the optimizer for `fit` from a training configuration.
 
     Args:
-        d_model: the width of the model, which equation 3 depends on.
-        config: the schedule of the learning rate and the settings of Adam.
-        total_steps: the steps of the run, which a `decay` to zero needs to know: see make_schedule.
+        d_model: the width of the model, for equation 3.
+        config: the learning rate schedule and the Adam settings.
+        total_steps: the number of steps in the run, for a `decay` to zero: see make_schedule.
     """
     return keras.optimizers.Adam(
         make_schedule(d_model, config, total_steps),

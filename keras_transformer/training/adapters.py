@@ -1,14 +1,14 @@
-"""Adapters: matrices of low rank that are trained beside the weights of a finished model.
+"""Adapters: low-rank matrices trained on top of a finished model's weights.
 
-LoRA (Hu et al. 2021, arXiv 2106.09685), on Keras' own `enable_lora`. Every matrix W_0 of attention
-and feed-forward networks, [D, E] as Keras has it, becomes
+LoRA (Hu et al. 2021, arXiv 2106.09685), using Keras' `enable_lora`. Every matrix W_0 in attention
+and feed-forward networks, [D, E] in Keras, becomes
 
     W = W_0 + alpha / r A B,    A [D, r], B [r, E]    (section 4.1; there, matrices are transposed)
 
-where A is drawn at random, B begins as zeros, and only A and B are trained. Embeddings, biases and
-normalisations stay as they are. The checkpoints of an adapter hold its matrices, the optimizer's
-moments of these and the random states, but not W_0. To use an adapter, its changes are added to
-the weights of its base, which makes a model like any other.
+where A is initialized at random, B starts at zero, and only A and B are trained. Embeddings, biases
+and normalizations stay unchanged. An adapter's checkpoints contain its matrices, their optimizer
+moments and the random states, but not W_0. To use an adapter, its updates are added to the weights
+of its base, which gives a model like any other.
 """
 
 import dataclasses
@@ -30,19 +30,18 @@ from keras_transformer.training.model_directory import ModelDescription
 
 
 def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
-    """Adds an adapter to a model, and excludes all its other weights from training.
+    """Adds an adapter to a model, and freezes all other weights.
 
     Args:
-        model: computes the same as before, until the adapter is trained.
+        model: the model; its output is unchanged until the adapter is trained.
         rank: r.
-        alpha: the changes of the adapter are scaled by alpha / r.
+        alpha: the adapter's updates are scaled by alpha / r.
 
-    Raises:
-        InputError: where r is not less than the width of all matrices.
+    Raises: InputError: if r is not less than every matrix's width.
     """
     layers = adapted_layers(model)
     narrowest = min(min(layer.kernel.shape) for layer in layers)
-    rule = f"must be less than {narrowest}, the smallest width of the matrices"
+    rule = f"must be less than {narrowest}, the smallest matrix width"
     require(rank < narrowest, "lora_rank", rule, rank)
     for variable in model.weights:
         variable.trainable = False
@@ -51,20 +50,20 @@ def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
 
 
 def adapted_layers(model: Transformer) -> list[keras.layers.Dense]:
-    """The layers that adapters change: all Dense layers of both stacks, in the order of paths.
+    """Returns the layers that adapters change: all Dense layers in both stacks, by path.
 
-    Checkpoints have their matrices in this order, which Keras' own lists do not promise to keep.
+    Checkpoints store their matrices in this order, which Keras' own lists do not guarantee.
     """
     layers = [*parts_with_matrices(model.encoder), *parts_with_matrices(model.decoder)]
     return sorted(layers, key=lambda layer: layer.path)
 
 
 def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.Variable]:
-    """The variables of a model that a checkpoint of its training holds.
+    """Returns the model variables that a training checkpoint stores.
 
     Args:
-        model: with an adapter, if `training` has a lora_rank.
-        training: its training.
+        model: the model, with an adapter if `training` has a lora_rank.
+        training: its training configuration.
 
     Returns:
         All of them; for an adapter, its matrices A, B, A, B, ..., and the random states.
@@ -79,7 +78,7 @@ def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.
 
 
 def copy_base(base: Transformer, model: Transformer) -> None:
-    """Copies the weights of a base into a model of the same layers with an adapter."""
+    """Copies a base's weights into a model with the same layers and an adapter."""
     values = {weight.path: weight for weight in base.weights}
     for weight in model.weights:
         if weight.path in values:
@@ -87,7 +86,7 @@ def copy_base(base: Transformer, model: Transformer) -> None:
 
 
 def weights_fingerprint(model: Transformer) -> str:
-    """SHA-256 of a model's configuration and weights, however they are stored."""
+    """Returns the SHA-256 of a model's configuration and weights, however stored."""
     digest = hashlib.sha256(model.config.fingerprint.encode())
     for weight in model.weights:
         digest.update(np.ascontiguousarray(ops.convert_to_numpy(weight)).data)
@@ -101,21 +100,19 @@ def merge_adapter(
     description: ModelDescription,
     scale: float = 1.0,
 ) -> CheckpointInfo:
-    """Adds the changes of an adapter to the weights of its base.
+    """Adds an adapter's updates to the weights of its base.
 
     Args:
-        base: the model that the adapter was trained for; its weights are changed.
-        model_dir: the directory of the adapter.
-        checkpoint: of the adapter; see restore_model. The mean of several is that of the weights W.
+        base: the model that the adapter was trained for; modified in place.
+        model_dir: the adapter's directory.
+        checkpoint: the adapter's checkpoint; see restore_model. Several are averaged over W.
         description: the content of that directory's config.json.
-        scale: a factor on the changes. Between 0 and 1, the weights lie between those of
-            the base and those of the adapter: W_0 + scale alpha / r A B.
+        scale: a factor on the updates. Between 0 and 1, it interpolates between the base and the
+            adapter: W_0 + scale alpha / r A B.
 
-    Returns:
-        Which checkpoint of the adapter it was.
+    Returns: Which of the adapter's checkpoints was used.
 
-    Raises:
-        InputError: where the checkpoint is missing or incomplete, or of another model or rank.
+    Raises: InputError: if the checkpoint is missing, incomplete, or for another model or rank.
     """
     layers = adapted_layers(base)
     read = functools.partial(_read_changes, layers, description.training)
@@ -128,15 +125,15 @@ def merge_adapter(
 def _read_changes(
     layers: list[keras.layers.Dense], training: TrainingConfig, path: str
 ) -> list[np.ndarray]:
-    """Reads alpha / r A B of each layer from a checkpoint: float32 [D, E]."""
+    """Reads alpha / r A B for each layer from a checkpoint: float32 [D, E]."""
     rank, scale = training.lora_rank, training.lora_alpha / training.lora_rank
     matrices = [array for array in read_variables(path) if array.dtype == np.float32]
     sizes = []
     for layer in layers:
         width, units = layer.kernel.shape
         sizes += [(width, rank), (rank, units)]
-    rule = f"must hold an adapter of rank {rank} for this model"
+    rule = f"must contain an adapter of rank {rank} for this model"
     is_adapter = [matrix.shape for matrix in matrices] == sizes
-    require(is_adapter, None, rule, "matrices of other shapes", path)
+    require(is_adapter, None, rule, "matrices with other shapes", path)
     pairs = zip(matrices[::2], matrices[1::2], strict=True)
     return [ops.convert_to_numpy(scale * ops.matmul(a, b)) for a, b in pairs]

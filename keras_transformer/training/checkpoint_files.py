@@ -1,12 +1,12 @@
-"""A checkpoint: its record and its files, written and removed whole or not at all.
+"""A checkpoint: its record and its files, written and removed atomically.
 
 A checkpoint is three files: TensorFlow's NAME.data-00000-of-00001 and NAME.index, and NAME.json,
-its record. They have other names until all three are on the disk, and the record is renamed before
+its record. They have temporary names until all three are on disk, and the record is renamed before
 the files are removed. So the files that a killed process leaves behind have names that no
 checkpoint has, and nothing else is ever removed.
 
-No file lists all checkpoints: those of a run are the ones whose records are in the folder. Records
-are read without TensorFlow.
+No file lists all checkpoints: a run's checkpoints are those with records in the folder. Records are
+read without TensorFlow.
 """
 
 import contextlib
@@ -23,31 +23,31 @@ from keras_transformer.training.model_directory import FORMAT_VERSION
 from keras_transformer.training.step_sums import StepSums
 
 _CHOSEN = "checkpoint.json"  # in the model directory
-_WRITING = "writing-"  # before the names of files until a checkpoint is complete
-_REMOVING = "removing-"  # before the name of a record whose checkpoint is being removed
-_DAMAGED = "damaged-"  # before the names of files that a run could not resume from
+_WRITING = "writing-"  # prefix of file names until a checkpoint is complete
+_REMOVING = "removing-"  # prefix of a record whose checkpoint is being removed
+_DAMAGED = "damaged-"  # prefix of files that a run could not resume from
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointInfo:
     """Which weights a model has."""
 
-    checkpoint: str  # a name in the model directory, a path, or what was averaged: "average:5"
-    step: int | None = None  # of the checkpoint, or of the last one of an average; None if unknown
-    averaged: int | None = None  # the number of checkpoints that the weights are the mean of
-    validation_loss: float | None = None  # nats per token; None of an average, or if not measured
-    adapter_scale: float | None = None  # of what an adapter adds to the weights, if not 1
+    checkpoint: str  # a name in the model directory, a path, or an average: "average:5"
+    step: int | None = None  # of the checkpoint, or the last one in an average; None if unknown
+    averaged: int | None = None  # the number of averaged checkpoints
+    validation_loss: float | None = None  # nats per token; None for an average, or if not measured
+    adapter_scale: float | None = None  # factor on an adapter's updates, if not 1
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that are not None, as JSON values."""
+        """Returns the fields that are not None, as JSON values."""
         return to_json(self)
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """The state of a resumed run beside its variables and its position in the data."""
+    """The state of a resumed run besides its variables and its position in the data."""
 
-    # Since the last point of the curves.
+    # Since the last point on the curves.
     sums: StepSums = dataclasses.field(default_factory=StepSums)
     summed_steps: Count = 0  # how many steps were summed
     summed_seconds: Amount = 0.0  # how long these steps took
@@ -56,37 +56,37 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointRecord:
-    """A checkpoint's description beside its weights: the content of NAME.json, and the name."""
+    """A checkpoint's description besides its weights: the content of NAME.json, and the name."""
 
-    name: str  # of its files
-    step: Count  # how many optimizer steps had been taken
-    model: str  # the fingerprint of the model's configuration
-    seconds: Amount | None = None  # of training, over all starts of the run; None if unknown
-    progress: Progress | None = None  # None for a model that no training loop has written
-    # The metrics of the validation before it, such as {"loss": 2.1, "bleu": 31.2}; empty without
-    # one, None where a value was not finite.
+    name: str  # prefix of its files
+    step: Count  # number of optimizer steps taken
+    model: str  # fingerprint of the model's configuration
+    seconds: Amount | None = None  # training time, over all starts of the run; None if unknown
+    progress: Progress | None = None  # None for a model not written by a training loop
+    # The metrics of the preceding validation, such as {"loss": 2.1, "bleu": 31.2}; empty without #
+    # one, None for values that were not finite.
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)
-    # The metric that chooses the best checkpoint; None if no run has said so.
+    # The metric that selects the best checkpoint; None if no run has set it.
     best_metric: Annotated[str, one_of(*METRICS)] | None = None
 
 
 def average_name(averaged: int, step: int) -> str:
-    """The name of the mean of the last checkpoints, when it is written as one of its own."""
+    """Returns the name of a checkpoint that averages the last ones."""
     return f"average-{averaged}-{checkpoint_name(step)}"
 
 
 def checkpoint_name(step: int) -> str:
-    """The name of a run's checkpoint after `step` steps, and of its files."""
+    """Returns the name of a run's checkpoint after `step` steps, and of its files."""
     return f"step-{step:08d}"
 
 
 def checkpoint_directory(model_dir: str | Path) -> Path:
-    """The folder of the checkpoints of a model directory."""
+    """Returns the checkpoint folder in a model directory."""
     return to_path(model_dir) / "checkpoints"
 
 
 def choose_checkpoint(model_dir: str | Path, checkpoint: str) -> None:
-    """Has a model directory remember which weights to use: "latest", "best" or "average:K".
+    """Stores which weights of a model directory to use: "latest", "best" or "average:K".
 
     After further training, "average:K" is the mean of the newer checkpoints.
     """
@@ -94,10 +94,9 @@ def choose_checkpoint(model_dir: str | Path, checkpoint: str) -> None:
 
 
 def chosen_checkpoint(model_dir: str | Path) -> str:
-    """Which weights to use where nobody asks for others: "latest", if none were chosen.
+    """Returns which weights to use by default: "latest", if none were chosen.
 
-    Raises:
-        InputError: where the file is damaged.
+    Raises: InputError: if the file is damaged.
     """
     file = to_path(model_dir) / _CHOSEN
     if not file.exists():
@@ -111,8 +110,7 @@ def chosen_checkpoint(model_dir: str | Path) -> str:
 def read_record(path: str | Path) -> CheckpointRecord:
     """Reads the record of the checkpoint whose files begin with `path`.
 
-    Raises:
-        InputError: where there is none, or it is damaged or of another version.
+    Raises: InputError: if it is missing, damaged or of another version.
     """
     file = to_path(f"{path}.json")
     content = read_json(file)
@@ -130,12 +128,11 @@ def write_record(file: Path, record: CheckpointRecord) -> None:
 
 
 def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
-    """Reads the records of the checkpoints of a model directory's run, oldest first.
+    """Reads the records of a model directory's checkpoints, oldest first.
 
-    Averages of these checkpoints are not among them.
+    Averages of these checkpoints are not included.
 
-    Raises:
-        InputError: where one is damaged, of another version or of another step than its name says.
+    Raises: InputError: if one is damaged, of another version, or its step differs from its name's.
     """
     directory = checkpoint_directory(model_dir)
     records = []
@@ -143,22 +140,21 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
         name = file.name.removesuffix(".json")
         try:
             record = read_record(directory / name)
-            rule = "must have the step of its name"
+            rule = "must match the step in its name"
             require(name == checkpoint_name(record.step), None, rule, record.step, file)
         except InputError as error:
-            if not file.exists():  # the run has just removed it
+            if not file.exists():  # the run just removed it
                 continue
-            advice = f"to go on without this checkpoint, move the files {name}.* elsewhere"
+            advice = f"to continue without this checkpoint, move the files {name}.* elsewhere"
             raise error.replaced(received=f"{error.received}; {advice}") from None
         records.append(record)
     return sorted(records, key=lambda record: record.step)
 
 
 def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:
-    """Writes a checkpoint, which has its name when all of it is on the disk.
+    """Writes a checkpoint, which gets its name once all of it is on disk.
 
-    Raises:
-        OSError: where it cannot be written, with the name of a file. Nothing is left of it then.
+    Raises: OSError: if it cannot be written, with a file name. Nothing of it is left then.
     """
     import tensorflow as tf
 
@@ -180,15 +176,15 @@ def remove_checkpoint(directory: Path, name: str) -> None:
 
 
 def put_aside(directory: Path, name: str) -> None:
-    """Gives a damaged checkpoint names under which nothing reads or removes it."""
+    """Renames a damaged checkpoint so that nothing reads or removes it."""
     _rename_all(directory, name, _DAMAGED + name)
 
 
 def recover_checkpoints(directory: Path, prefix: str) -> None:
-    """Finishes what a killed process has begun with checkpoints whose names have a prefix.
+    """Completes or removes what a killed process left behind of checkpoints with a prefix.
 
-    If a record had been written, its checkpoint was complete but for the name, which it is given.
-    The files of other unfinished checkpoints are removed.
+    If the record was written, the checkpoint was complete except for its name, and is renamed. The
+    files of other unfinished checkpoints are removed.
     """
     for mark in list(directory.glob(f"{_WRITING}{prefix}*.json")):
         name = mark.name.removesuffix(".json")
@@ -210,15 +206,15 @@ def damage_of(error: BaseException) -> str:
 
 
 def _rename_all(directory: Path, name: str, new_name: str) -> None:
-    """Renames the files of a checkpoint, its record as the last of them."""
+    """Renames the files of a checkpoint, its record last."""
     files = sorted(directory.glob(f"{name}.*"), key=lambda file: file.suffix == ".json")
     for file in files:
         file.replace(directory / (new_name + file.name.removeprefix(name)))
 
 
 def _remove_marked(directory: Path, name: str) -> None:
-    """Removes the files of a checkpoint that has been marked, and the mark after them."""
-    if not (directory / f"{name}.json").exists():  # else it was written again
+    """Removes the files of a marked checkpoint, and then the mark."""
+    if not (directory / f"{name}.json").exists():  # else it was rewritten
         for path in list(directory.glob(f"{name}.*")):
             path.unlink()
     (directory / f"{_REMOVING}{name}.json").unlink()

@@ -1,4 +1,4 @@
-"""The weights in checkpoints: read, averaged (section 6.1), and put into a model."""
+"""The weights in checkpoints: reading, averaging (section 6.1), and loading into a model."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -33,21 +33,21 @@ def restore_model(
     checkpoint: str = "latest",
     description: ModelDescription | None = None,
 ) -> tuple[keras.Model, CheckpointInfo]:
-    """Builds the model of a model directory, with the weights of a checkpoint.
+    """Builds the model in a model directory, with the weights of a checkpoint.
 
     Args:
-        model_dir: a directory that training has made.
+        model_dir: a model directory from training.
         checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
-            where there are fewer), or the path of a checkpoint or its name in the directory.
-            Several of these, separated by commas, stand for their mean, which is a good model where
-            their runs began with the same weights (Wortsman et al. 2022, arXiv 2203.05482).
-        description: the content of the directory's config.json, if it has been read already.
+            if there are fewer), or the path of a checkpoint or its name in the directory. Several,
+            separated by commas, are averaged, which gives a good model if their runs started from
+            the same weights (Wortsman et al. 2022, arXiv 2203.05482).
+        description: the content of the directory's config.json, if already read.
 
     Returns:
         The model, in float32, and which weights it has.
 
     Raises:
-        InputError: where the directory or the checkpoint is missing, incomplete, or not made by
+        InputError: if the directory or the checkpoint is missing, incomplete, or not written by
             training.
     """
     if description is None:
@@ -64,22 +64,21 @@ def build_model(
     file: str,
     source: str,
 ) -> Transformer:
-    """Builds a float32 model and gives it weights.
+    """Builds a float32 model and sets its weights.
 
     Args:
-        config: the model to be made.
-        weights: the variables of the model in order; random states among them are left out.
+        config: the model's configuration.
+        weights: the model's variables in order; random states among them are ignored.
         file: the file that `config` was read from, for messages.
-        source: what the weights were read from, for messages.
+        source: where the weights were read from, for messages.
 
-    Raises:
-        InputError: where the weights are not those of the model.
+    Raises: InputError: if the weights do not match the model.
     """
     weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
     require_plausible_sizes(config, weights, file)
     model = Transformer(config, dtype="float32")
     count = len(model.trainable_variables)
-    rule = f"must be of the model in {file}, with {count} variables"
+    rule = f"must match the model in {file}, which has {count} variables"
     require(len(weights) == count, None, rule, len(weights), source)
     for variable, weight in zip(model.trainable_variables, weights, strict=True):
         rule = f"must have shape {tuple(variable.shape)}"
@@ -91,23 +90,22 @@ def build_model(
 def require_plausible_sizes(
     config: TransformerConfig, weights: list[np.ndarray], file: str
 ) -> None:
-    """Refuses a configuration whose model would have many more numbers than the weights.
+    """Rejects a configuration whose model would be much larger than the weights.
 
-    A damaged file may ask for a model of any size, which must not be built.
+    A damaged file may describe a model of any size, which must not be built.
 
     Args:
-        config: what the file describes.
-        weights: of the model.
-        file: for the message.
+        config: the configuration in the file.
+        weights: the model's weights.
+        file: the file, for the message.
 
-    Raises:
-        InputError: if the model needs more numbers than there are.
+    Raises: InputError: if the model needs more weights than there are.
     """
     given = sum(weight.size for weight in weights)
     heads = config.num_heads * (config.d_k + config.d_v)
     needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
-    rule = f"must describe the model of the {given} weights"
-    require(needed <= given, None, rule, f"sizes of {needed} weights or more", file)
+    rule = f"must describe the model with the {given} weights"
+    require(needed <= given, None, rule, f"sizes for {needed} weights or more", file)
 
 
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
@@ -115,10 +113,9 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
 
     Args:
         path: the prefix of the checkpoint's files, as TensorFlow writes them.
-        name: what the list was saved as.
+        name: the name under which the list was saved.
 
-    Raises:
-        InputError: where there is no such checkpoint, or it is not whole, or has no such list.
+    Raises: InputError: if the checkpoint does not exist, is incomplete, or lacks the list.
     """
     weights = []
     try:
@@ -126,9 +123,9 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
         while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
             weights.append(reader.get_tensor(key))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        rule = "must be latest, best, average:K or the path of a whole checkpoint"
+        rule = "must be latest, best, average:K or the path of a complete checkpoint"
         raise InputError("checkpoint", rule, f"{path}, with {damage_of(error)}") from None
-    require(weights != [], "checkpoint", "must be one that training has written", path)
+    require(weights != [], "checkpoint", "must be one written by training", path)
     return weights
 
 
@@ -141,19 +138,17 @@ def read_checkpoint(
     """Reads the model's variables from a checkpoint, or the mean of several.
 
     Args:
-        model_dir: a directory that training has made.
+        model_dir: a model directory from training.
         checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
             by commas; see restore_model.
-        model: the model that they must be of; None for any.
-        read: reads arrays from the checkpoint whose files begin with a path; `read_variables` reads
-            all variables.
+        model: the model that the checkpoints must belong to; None for any.
+        read: reads arrays from the checkpoint with a path prefix; `read_variables` reads all
+            variables.
 
-    Returns:
-        The variables in the order of `model.variables`, or what `read` returns, or the mean; and
-        which weights they are.
+    Returns: The variables in the order of `model.variables`, or the result of `read`, or the mean;
+        and which weights they are.
 
-    Raises:
-        InputError: where the checkpoint is missing or incomplete, or of another model.
+    Raises: InputError: if the checkpoint is missing, incomplete, or for another model.
     """
     if "," in checkpoint:
         names = checkpoint.split(",")
@@ -181,11 +176,11 @@ def _read_average(
     """Reads the mean of the last checkpoints: "average:K"."""
     count = whole_number(checkpoint.removeprefix("average:"))
     is_count = count is not None and count >= 1
-    require(is_count, "checkpoint", "must be average:K with K of 1 or more", repr(checkpoint))
+    require(is_count, "checkpoint", "must be average:K with K at least 1", repr(checkpoint))
     records = store.records[-count:]
     _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
     if len(records) < count:
-        logging.warning("averaging all %d checkpoints: there are no %s", len(records), count)
+        logging.warning("averaging all %d checkpoints: fewer than %s", len(records), count)
     models = [read(store.path(record)) for record in records]
     name = f"average:{len(records)}"
     info = CheckpointInfo(name, records[-1].step, averaged=len(records))
@@ -198,16 +193,16 @@ def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
 
 
 def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:
-    """Raises InputError where a directory lacks the checkpoint that is wanted."""
-    rule = f"must hold {wanted}, for checkpoint={checkpoint}"
-    advice = "training writes them, and validates if the data has a validation split"
+    """Raises InputError if a directory lacks the requested checkpoint."""
+    rule = f"must contain {wanted} for checkpoint={checkpoint}"
+    advice = "training writes checkpoints, and validates if the data has a validation split"
     require(exists, None, rule, f"none; {advice}", store.directory)
 
 
 def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
-    """The mean of several models, variable by variable."""
+    """Returns the mean of several models, variable by variable."""
     shapes = {tuple(variable.shape for variable in model) for model in models}
-    rule = "must name checkpoints of models of one size"
+    rule = "must name checkpoints of models of the same size"
     require(len(shapes) == 1, "checkpoint", rule, f"{checkpoint}, of {len(shapes)} sizes")
     return [_mean_variable(versions) for versions in zip(*models, strict=True)]
 
@@ -215,30 +210,27 @@ def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
 def _mean_variable(versions: Sequence[np.ndarray]) -> np.ndarray:
     last = versions[-1]
     if not np.issubdtype(last.dtype, np.floating):
-        return last  # random states have no mean
+        return last  # random states cannot be averaged
     return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
 
 
 def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
-    """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
+    """Writes the mean of the last checkpoints' weights as a new checkpoint (section 6.1).
 
-    The model directory remembers it: from now on, "average:K" is loaded where no other checkpoint
-    is asked for. The paper averages the last 5 checkpoints of base models, and the last 20 of big
-    ones.
+    The model directory stores this choice: from now on, "average:K" is loaded by default. The paper
+        averages the last 5 checkpoints for base models, and the last 20 for big ones.
 
     Args:
-        model_dir: a directory that training has made.
-        last: how many checkpoints to average, at least 1; all where there are fewer.
+        model_dir: a model directory from training.
+        last: how many checkpoints to average, at least 1; all if there are fewer.
 
     Returns:
         Which weights were written; `checkpoint` is the path of the new checkpoint.
 
-    Raises:
-        InputError: where there are no checkpoints.
-        OSError: where the mean cannot be written.
+    Raises: InputError: if there are no checkpoints. OSError: if the mean cannot be written.
     """
     description = read_description(model_dir)
-    rule = "must hold a whole model; of an adapter, use checkpoint=average:K"
+    rule = "must contain a whole model; for an adapter, use checkpoint=average:K"
     require(description.base is None, "model_dir", rule, f"{model_dir}, an adapter")
     model = description.model
     weights, info = read_checkpoint(model_dir, f"average:{last}", model)

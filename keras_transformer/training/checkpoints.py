@@ -1,8 +1,8 @@
-"""The checkpoints of a model directory's run: which there are, and which of them stay.
+"""The checkpoints in a model directory: which exist, and which are kept.
 
-TensorFlow keeps a checksum of every tensor; if a checkpoint is damaged, training resumes from the
-one before it. Every variable of model and optimizer, the random states of dropout among them, is
-saved under its place in `model.variables`, and with them the position in the shuffled data.
+TensorFlow stores a checksum for every tensor; if a checkpoint is damaged, training resumes from the
+previous one. Every variable of the model and the optimizer, including dropout's random states, is
+saved by its index in `model.variables`, together with the position in the shuffled data.
 """
 
 from pathlib import Path
@@ -30,22 +30,20 @@ from keras_transformer.training.checkpoint_files import (
 
 
 class CheckpointStore:
-    """The checkpoints of a model directory's run: the last ones and the best one.
+    """The checkpoints in a model directory: the last ones and the best one.
 
     Args:
-        model_dir: the model directory; the records of its checkpoints are read at once.
-        model: the configuration of the model whose checkpoints they are; None to read those of any
-            model.
-        keep: how many of the last checkpoints stay when a new one is written, besides the best.
-        best_metric: the metric of a validation that chooses the best checkpoint: "loss", or a score
-            of which more is better. If not given, the one of the newest record, or else the loss.
+        model_dir: the model directory; the checkpoints' records are read immediately.
+        model: the configuration of the checkpoints' model; None accepts any model.
+        keep: how many of the last checkpoints to keep when a new one is written, besides the best.
+        best_metric: the validation metric that selects the best checkpoint: "loss", or a score
+            where higher is better. By default that of the newest record, or else the loss.
 
     Attributes:
-        directory: the folder of the checkpoints.
-        records: of the checkpoints, oldest first.
+        directory: the checkpoint folder.
+        records: the checkpoints' records, oldest first.
 
-    Raises:
-        InputError: where a record is damaged, or is of another model.
+    Raises: InputError: if a record is damaged, or for another model.
     """
 
     def __init__(
@@ -65,40 +63,40 @@ class CheckpointStore:
 
     @property
     def latest(self) -> CheckpointRecord | None:
-        """The newest checkpoint; None without any."""
+        """The newest checkpoint; None if there is none."""
         return self.records[-1] if self.records else None
 
     @property
     def best(self) -> CheckpointRecord | None:
-        """The first checkpoint with the best validation; None if there was no validation."""
+        """The first checkpoint with the best validation result; None without validation."""
         measured = [r for r in self.records if r.validation.get(self.best_metric) is not None]
         return max(measured, key=lambda record: self._rank(record.validation), default=None)
 
     def would_be_best(self, validation: dict[str, float | None]) -> bool:
-        """Whether a checkpoint with this validation would be better than all that there are."""
+        """Whether a checkpoint with this validation result would be the best."""
         if validation.get(self.best_metric) is None:
             return False
         best = self.best
         return best is None or self._rank(validation) > self._rank(best.validation)
 
     def path(self, record: CheckpointRecord) -> str:
-        """The prefix of the files of a checkpoint."""
+        """Returns the prefix of a checkpoint's files."""
         return str(self.directory / record.name)
 
     def find(self, checkpoint: str) -> tuple[str, CheckpointRecord]:
-        """Finds the checkpoint that a path names, or a name in the directory.
+        """Finds a checkpoint by its path, or its name in the directory.
 
         Returns:
             The prefix of its files, and its record.
 
         Raises:
-            InputError: where there is none, or it is of another model.
+            InputError: if there is none, or it is for another model.
         """
         path = checkpoint.removesuffix(".index")
         inside = str(self.directory / path)
         if to_path(f"{inside}.index").exists():
             path = inside
-        rule = "must be latest, best, average:K or the path of a whole checkpoint"
+        rule = "must be latest, best, average:K or the path of a complete checkpoint"
         received = f"{checkpoint}, without {path}.json"
         require(to_path(f"{path}.json").exists(), "checkpoint", rule, received)
         record = read_record(path)
@@ -106,37 +104,34 @@ class CheckpointStore:
         return path, record
 
     def recover(self) -> None:
-        """Finishes what a killed process has begun to write or to remove.
+        """Completes or removes what a killed process was writing or removing.
 
-        Only the process that writes here may call this: it removes unfinished checkpoints, also
-        those that another process is writing.
+        Only the process that writes here may call this: it removes unfinished checkpoints, even if
+            another process is writing them.
 
-        Raises:
-            InputError: where a file of a checkpoint has no record beside it. Nothing says then what
-                the run's checkpoints are, so that the run can neither go on nor begin again.
+        Raises: InputError: if a checkpoint file has no record. The run's checkpoints are then
+            unknown, so the run can neither continue nor restart.
         """
         recover_checkpoints(self.directory, "step-")
         self.records = self._read_records()
         names = {record.name for record in self.records}
         for path in self.directory.glob("step-*"):
             name = path.name.partition(".")[0]
-            rule = f"must have its record {name}.json beside it"
+            rule = f"must have its record {name}.json next to it"
             advice = "put it back, or move the files of this checkpoint elsewhere"
             require(name in names, None, rule, f"none; {advice}", path)
 
     def restore(self, trackables: dict[str, Any]) -> CheckpointRecord | None:
-        """Reads the newest checkpoint that is whole.
+        """Restores the newest complete checkpoint.
 
-        The files of damaged checkpoints after it stay under another name, "damaged-NAME...".
+        The files of newer, damaged checkpoints are renamed to "damaged-NAME...".
 
         Args:
-            trackables: what is restored, as it was saved.
+            trackables: the objects to restore, as they were saved.
 
-        Returns:
-            The record of the checkpoint, or None where there is none.
+        Returns: The checkpoint's record, or None if there is none.
 
-        Raises:
-            InputError: where no checkpoint is whole.
+        Raises: InputError: if all checkpoints are damaged.
         """
         errors: list[InputError] = []
         for record in reversed(self.records):
@@ -152,15 +147,14 @@ class CheckpointStore:
             self.records = self.records[:whole]
             return record
         if errors:
-            received = f"{errors[0].received}; nor is any before it. Choose a new model_dir"
+            received = f"{errors[0].received}; so are all earlier ones. Choose a new model_dir"
             raise errors[0].replaced(received=received)
         return None
 
     def restore_named(self, trackables: dict[str, Any], name: str) -> CheckpointRecord:
-        """Reads the checkpoint of a name, which another worker has read.
+        """Restores the named checkpoint, which another worker has restored.
 
-        Raises:
-            InputError: where it is missing or damaged.
+        Raises: InputError: if it is missing or damaged.
         """
         self.records = self._read_records()
         found = [record for record in self.records if record.name == name]
@@ -180,17 +174,17 @@ class CheckpointStore:
         """Writes a checkpoint, and then removes those that are no longer kept.
 
         Args:
-            trackables: what is saved, by name.
-            step: how many optimizer steps have been taken.
-            seconds: of training, over all starts of the run.
-            validation: the metrics of the validation before, None where one was not finite.
-            progress: what a resumed run continues with.
+            trackables: the objects to save, by name.
+            step: number of optimizer steps taken.
+            seconds: training time, over all starts of the run.
+            validation: the metrics of the preceding validation, None for non-finite values.
+            progress: the state that a resumed run continues with.
 
         Returns:
             The record of the new checkpoint.
 
         Raises:
-            OSError: where it cannot be written; earlier ones stay as they were.
+            OSError: if it cannot be written; earlier ones are unchanged.
         """
         record = CheckpointRecord(
             name=checkpoint_name(step),
@@ -214,7 +208,7 @@ class CheckpointStore:
         return record
 
     def _remove_old(self) -> None:
-        """Removes all checkpoints but the last ones and the best one."""
+        """Removes all checkpoints except the last ones and the best one."""
         best = self.best
         for record in self.records[: -self.keep]:
             if record is not best:
@@ -222,12 +216,12 @@ class CheckpointStore:
                 remove_checkpoint(self.directory, record.name)
 
     def _read(self, trackables: dict[str, Any], record: CheckpointRecord) -> None:
-        """Reads a checkpoint into variables; raises InputError where it is damaged."""
+        """Reads a checkpoint into variables; raises InputError if it is damaged."""
         path = self.path(record)
         try:
             tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
         except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
-            raise InputError(None, "must be whole", damage_of(error), path) from None
+            raise InputError(None, "must be complete", damage_of(error), path) from None
 
     def _read_records(self) -> list[CheckpointRecord]:
         records = read_records(self.model_dir)
@@ -236,13 +230,13 @@ class CheckpointStore:
         return records
 
     def _check_model(self, record: CheckpointRecord, path: str) -> None:
-        """Raises InputError where a checkpoint was written for another model."""
+        """Raises InputError if a checkpoint was written for another model."""
         received = "another configuration than the checkpoint was written with"
         is_same = self.model is None or record.model == self.model.fingerprint
         file = self.model_dir / "config.json"
         require(is_same, None, f"must describe the model of {path}.json", received, file)
 
     def _rank(self, validation: dict[str, float | None]) -> float:
-        """A number that is larger for a better validation."""
+        """Returns a number that is larger for a better validation result."""
         value = validation[self.best_metric]
         return -value if self.best_metric == "loss" else value

@@ -1,9 +1,9 @@
-"""The workers of a run: TensorFlow's strategy for them, what they agree on, how they end together.
+"""The workers in a run: their TensorFlow strategy, their shared decisions, their common end.
 
-TensorFlow sums gradients over all workers. Whatever else depends on a clock, a signal or a disk is
-decided by worker 0, the chief. The others read it in the key-value store of TensorFlow's
-coordination service, which the chief runs. All private names of TensorFlow that the workers need
-are in this file. A run in a single process uses none of it, but a LoneWorker.
+TensorFlow sums gradients over all workers. Everything else that depends on a clock, a signal or a
+disk is decided by worker 0, the chief. The others read its decisions from the key-value store of
+TensorFlow's coordination service, which the chief runs. All private TensorFlow names that the
+workers need are in this file. A single-process run uses a LoneWorker instead.
 """
 
 import _thread
@@ -26,11 +26,13 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.checkpoint_files import read_records
 
-_SILENCE = 20_000  # milliseconds without an answer after which a worker is taken for dead
-# Decisions that stay in the store. There are fewer between two steps, and no worker can take a step
-# before all have read the decisions before it.
+_SILENCE = 20_000  # milliseconds without an answer after which a worker counts as dead
+# Decisions kept in the store. There are fewer between two steps, and no worker can take a step #
+# before all have read the previous decisions.
 _DECISIONS_KEPT = 20
-_PARTING_SECONDS = 10  # how long the chief, whose store the others read, waits for each to leave
+_PARTING_SECONDS = (
+    10  # how long the chief, whose store the others read, waits for each of them to leave
+)
 
 
 def multi_worker_strategy(
@@ -39,13 +41,12 @@ def multi_worker_strategy(
     """Waits for all workers, and makes their strategy.
 
     Args:
-        addresses: of all workers.
+        addresses: the addresses of all workers.
         replicas: number of logical CPU devices per worker; None for all GPUs, or the CPU.
         seconds: how long to wait for the others.
 
-    Raises:
-        InputError: where some workers do not come, or TensorFlow cannot start a server at this
-            worker's address.
+    Raises: InputError: if workers are missing, or TensorFlow cannot start a server at this worker's
+        address.
     """
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
     context.context().configure_coordination_service(
@@ -72,12 +73,12 @@ def multi_worker_strategy(
             return _OnLogicalDevices(resolver)
     except (tf.errors.DeadlineExceededError, tf.errors.UnavailableError) as error:
         late = re.findall(rf"^{_task('')}(\d+)$", str(error), re.MULTILINE)
-        rule = "must be long enough for every worker to be there"
+        rule = "must be long enough for all workers to connect"
         missing = ", ".join(addresses.name(n) for n in sorted(map(int, late)) or [0])
-        received = f"{seconds:g}, and no word from {missing}"
+        received = f"{seconds:g}, without {missing}"
         raise InputError("connect_seconds", rule, received) from None
     except (tf.errors.OpError, RuntimeError) as error:
-        rule = "must have addresses that TensorFlow can use, this worker's own among them"
+        rule = "must have addresses that TensorFlow can use, including this worker's own"
         received = f"{addresses.workers[addresses.index]} ({reason(error)})"
         raise InputError("cluster", rule, received, addresses.source) from None
 
@@ -86,8 +87,8 @@ class WorkerError(InputError):
     """Ends a worker because another one has ended.
 
     Args:
-        name: of the other worker, with its address.
-        what: what has happened to it.
+        name: the other worker's name, with its address.
+        what: what happened to it.
         details: its error, or what to do.
     """
 
@@ -95,7 +96,7 @@ class WorkerError(InputError):
         super().__init__(name, what, details, "strategy=multi_worker")
 
     def message(self, argument: str | None) -> str:
-        """Returns the error's line: nothing was received that could be corrected."""
+        """Returns the error's message, without a received value, as there is none to correct."""
         return f"{self.place}: {argument} {self.rule}: {self.received}"
 
 
@@ -105,9 +106,9 @@ def _task(worker: int | str) -> str:
 
 @contextlib.contextmanager
 def _signals_kept():
-    """While TensorFlow connects, no handler of Python runs, and TensorFlow sets one for SIGTERM.
+    """Handles signals while TensorFlow connects: Python's handlers do not run, and it sets its own.
 
-    Ctrl-C ends the process at once, and SIGTERM as soon as all workers have come, or have not.
+    Ctrl-C ends the process at once, SIGTERM as soon as the wait for the workers is over.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
@@ -119,8 +120,10 @@ def _signals_kept():
 
 @contextlib.contextmanager
 def _default_handlers(*numbers: int):
-    """No handler of Python runs for these signals."""
-    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
+    """Disables Python's handlers for these signals."""
+    main = (
+        threading.current_thread() is threading.main_thread()
+    )  # other threads cannot set handlers
     handlers = {number: signal.signal(number, signal.SIG_DFL) for number in numbers if main}
     try:
         yield
@@ -130,7 +133,7 @@ def _default_handlers(*numbers: int):
 
 
 class _OnLogicalDevices(collective.CollectiveAllReduceStrategy):
-    """The strategy with several replicas on the CPU of each worker, where TensorFlow has one."""
+    """The strategy with several replicas on each worker's CPU, where TensorFlow has one."""
 
     def __init__(self, resolver):
         options = tf.distribute.experimental.CommunicationOptions()
@@ -144,14 +147,14 @@ class _Extended(collective.CollectiveAllReduceExtended):
 
 
 class Cluster:
-    """The processes that train one model together, as one of them sees them.
+    """The processes that train one model together, as seen by one of them.
 
-    To be used as a context, once the strategy is made: at its end, the others are told how this
-    worker has ended.
+    Use it as a context manager, once the strategy is made: at its end, it tells the others how this
+        worker has ended.
 
     Args:
-        addresses: of all workers.
-        model_dir: the directory of their model, from which all can continue if one has died.
+        addresses: the addresses of all workers.
+        model_dir: the model directory, from which all can continue if one has died.
 
     Attributes:
         index: the number of this worker.
@@ -166,7 +169,9 @@ class Cluster:
         workers = range(len(addresses.workers))
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
-        self._failure: list | None = None  # the first worker to fail, and why: None if it has died
+        self._failure: list | None = (
+            None  # the first worker to fail, and the reason: None if it died
+        )
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._over = threading.Event()
         self._signals = contextlib.ExitStack()
@@ -180,8 +185,7 @@ class Cluster:
         Returns:
             The chief's decision.
 
-        Raises:
-            InputError: where a worker has died or failed.
+        Raises: InputError: if a worker has died or failed.
         """
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         if self.is_chief:
@@ -195,13 +199,13 @@ class Cluster:
         raise self._failure_error()
 
     def require_same(self, settings: Mapping[str, Any]) -> None:
-        """Compares the addresses and the settings of this worker with the chief's.
+        """Compares this worker's addresses and settings with the chief's.
 
         Args:
             settings: JSON values by name.
 
         Raises:
-            InputError: where one differs, or another worker has died or failed.
+            InputError: if one differs, or another worker has died or failed.
         """
         ours = json.loads(json.dumps({"cluster": self.addresses.workers, **settings}))
         chiefs = self.agreed(ours)
@@ -212,20 +216,20 @@ class Cluster:
             require(here == there, name, "must be the same on every worker", received, place)
 
     def pass_on(self, number: int) -> None:
-        """Tells the chief that this worker has received a signal, which ends the run."""
+        """Tells the chief that this worker received a signal, which ends the run."""
         if not self.is_chief:
             self._tell("stop", number)
 
     def newest_checkpoint(self) -> str | None:
-        """The name of the newest complete checkpoint; None without any.
+        """Returns the name of the newest complete checkpoint; None if there is none.
 
-        It is looked up on the disk, as the chief may complete checkpoints until a worker dies.
+        It is looked up on disk, as the chief may complete checkpoints until a worker dies.
         """
         records = read_records(self.model_dir)
         return records[-1].name if records else None
 
     def __enter__(self) -> "Cluster":
-        # The watcher interrupts as SIGTERM does. That ends the loop, which listens; nothing else.
+        # The watcher interrupts like SIGTERM, which only ends the loop.
         self._signals.enter_context(_default_handlers(signal.SIGTERM))
         self._watcher.start()
         return self
@@ -247,13 +251,13 @@ class Cluster:
             raise self._failure_error() from None
 
     def _tell(self, key: str, value: Any) -> None:
-        """Writes a value into the store, where all can read it; the first value of a key stays."""
+        """Writes a value to the shared store; a key keeps its first value."""
         if self._failure != [0, None]:
             with contextlib.suppress(tf.errors.OpError):
                 context.context().set_config_key_value(key, json.dumps(value))
 
     def _read(self, key: str, seconds: float = 0.1) -> Any:
-        """The value of a key in the store; None if there is none, or the chief has died."""
+        """Returns a key's value in the store; None if there is none, or the chief has died."""
         with contextlib.suppress(tf.errors.OpError):
             return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
 
@@ -265,11 +269,11 @@ class Cluster:
         return not self._read(f"left/{worker}")
 
     def _watch(self) -> None:
-        """Watches the other workers, in a thread that ends with the first failure of one.
+        """Watches the other workers, in a thread that ends at the first failure.
 
         The chief watches all, and the others watch the chief. After a failure, sums over replicas
         that wait for the failed worker end with an error. The chief is interrupted as by a signal,
-        so that a validation ends too; and also where a signal has reached another worker.
+        so that a validation ends, too; also if another worker received a signal.
         """
         watched = self._others if self.is_chief else [0]
         while self._failure is None and not self._over.wait(1.0):
@@ -284,11 +288,11 @@ class Cluster:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
     def _failure_error(self) -> WorkerError:
-        """Makes the error with which this worker ends after the failure of another one."""
+        """Makes the error with which this worker ends after another one has failed."""
         worker, why = self._failure
         if why is not None:
             return WorkerError(self.addresses.name(worker), "has failed", why)
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        advice = f"start all workers again, and they continue from {last}"
+        advice = f"restart all workers to continue from {last}"
         return WorkerError(self.addresses.name(worker), "does not answer", advice)

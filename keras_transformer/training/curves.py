@@ -1,11 +1,11 @@
-"""Reports of a run: TensorBoard's curves, the same as lines of JSON, and a progress bar.
+"""Reports on a run: TensorBoard curves, the same as JSON lines, and a progress bar.
 
-TensorBoard shows two runs, `train` and `validation`. What both measure has the same name in both
-and shares a chart: quality/perplexity, and quality/loss, which is without label smoothing. Under
-Custom Scalars, the charts that are watched most are together.
+TensorBoard shows two runs, `train` and `validation`. Metrics in both have the same name and share a
+chart: quality/perplexity, and quality/loss, which is without label smoothing. Custom Scalars groups
+the most important charts.
 
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
-"resumed", "step": ..., and its values}. A value that is not finite is null.
+"resumed", "step": ..., and its values}. Values that are not finite are null.
 """
 
 import contextlib
@@ -29,9 +29,9 @@ from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 
-# The names in TensorBoard of what both runs show.
+# The TensorBoard names of metrics that both runs show.
 SHARED_NAMES = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
-LAYOUT = {  # of TensorBoard's Custom Scalars: a heading, and the curve of each chart below it
+LAYOUT = {  # TensorBoard's Custom Scalars: a heading, and the curve in each chart below it
     "quality": ["quality/loss", "quality/perplexity", "quality/bleu"],
     "speed": ["training/tokens_per_second", "training/padding"],
     "gradients": ["training/gradient_norm", "training/skipped", "training/learning_rate"],
@@ -40,15 +40,15 @@ BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
 
 
 class Curves:
-    """Writes the curves and the log of a model directory, and shows a progress bar.
+    """Writes a model directory's curves and log, and shows a progress bar.
 
-    To be used as a context: within it, tf.summary writes into the directory too. Lines of the log
-    from steps after the state's are removed, as these steps are taken again.
+    Use it as a context manager: within it, tf.summary writes to the directory, too. Log lines for
+        steps after the state's are removed, as these steps are taken again.
 
     Args:
         model_dir: the model directory.
-        state: where the run stands at its start.
-        config: the run's end, which the progress bar shows, and the steps to profile.
+        state: the state at the start.
+        config: the run's end, for the progress bar, and the steps to profile.
     """
 
     def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig):
@@ -79,26 +79,26 @@ class Curves:
         self.close()
 
     def close(self) -> None:
-        """Ends a profile that is under way, and closes all files."""
+        """Ends a running profile, and closes all files."""
         self._opened.close()
 
     def settings(self, model_config: TransformerConfig, training_config: TrainingConfig) -> None:
-        """Shows the configurations under TensorBoard's HParams."""
+        """Writes the configurations for TensorBoard's HParams."""
         settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
         hparams.hparams({name: "none" if v is None else v for name, v in settings.items()})
 
     def event(self, name: str, step: int, **values: Any) -> None:
-        """Writes a line of the log."""
+        """Writes a log line."""
         line = {"event": name, "step": step, **finite_or_none(values)}
         print(json.dumps(line), file=self._log, flush=True)
 
     def training(self, step: int, values: dict[str, float]) -> None:
-        """Writes a line of the log, and a point of each curve of the run `train`."""
+        """Writes a log line, and a point on each curve of the run `train`."""
         self._write_points(self._training_writer, "training", step, values)
         self.event("training", step, **values)
 
     def validation(self, step: int, values: dict[str, float]) -> None:
-        """Writes a line of the log, and a point of each curve of the run `validation`."""
+        """Writes a log line, and a point on each curve of the run `validation`."""
         self._write_points(self._validation_writer, "quality", step, values)
         self.event("validation", step, **values)
 
@@ -111,7 +111,7 @@ class Curves:
     def profile(self, step: int) -> None:
         """Starts or ends a profile as configured; called before each call that takes steps.
 
-        TensorBoard shows it in the tab Profile.
+        TensorBoard shows it in its Profile tab.
 
         Args:
             step: the number of the next step, from 1.
@@ -128,7 +128,7 @@ class Curves:
             self._profiling = False
 
     def progress(self, state: RunState) -> None:
-        """Moves the bar, with loss and speed beside it."""
+        """Updates the progress bar, with loss and speed."""
         loss, speed = state.metrics["loss"], state.metrics["tokens_per_second"]
         text = f"step {state.step} loss {loss:.3f} {speed:,.0f} tokens/s"
         self._bar.set_description_str("training", refresh=False)
@@ -136,7 +136,7 @@ class Curves:
         self._bar.update(self._done(state) - self._bar.n)
 
     def _done(self, state: RunState) -> float:
-        """The share of the run that is done, by steps or by time, whichever ends it first."""
+        """Returns the finished share of the run, by steps or by time, whichever ends it first."""
         share = state.step / self._config.train_steps
         if self._config.train_minutes is not None:
             minutes = state.decision.seconds / 60
@@ -145,7 +145,7 @@ class Curves:
 
 
 class SilentCurves:
-    """The curves of a worker that is not the chief: nothing is written and nothing is shown."""
+    """The curves of a worker that is not the chief: nothing is written or shown."""
 
     def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig):
         pass
@@ -176,7 +176,7 @@ class SilentCurves:
 
 
 def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values with None for infinite floats and NaN, which JSON cannot hold."""
+    """Replaces infinities and NaN, which JSON lacks, by None."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
@@ -184,7 +184,7 @@ def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _layout() -> bytes:
-    """The summary that arranges Custom Scalars; a chart shows its curve of all runs."""
+    """Returns the summary that lays out Custom Scalars; a chart shows its curve in all runs."""
 
     def chart(tag: str) -> layout.Chart:
         return layout.Chart(title=tag, multiline=layout.MultilineChartContent(tag=[f"^{tag}$"]))
@@ -196,10 +196,10 @@ def _layout() -> bytes:
 
 
 def _open_writer(opened: contextlib.ExitStack, folder: Path) -> tf.summary.SummaryWriter:
-    """Starts an event file, after renaming earlier ones so that they are numbered and not dated.
+    """Opens an event file, after renaming earlier ones so that they are numbered, not dated.
 
-    TensorBoard reads them in the order of their names, and would show none of the steps of a later
-    start if the clock had been set back.
+    TensorBoard reads them in the order of their names, and would ignore steps from a later start if
+    the clock had been set back.
     """
     require(folder.is_dir() or not folder.exists(), None, "must be a folder", "a file", folder)
     for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
@@ -211,7 +211,7 @@ def _open_writer(opened: contextlib.ExitStack, folder: Path) -> tf.summary.Summa
 
 
 def _cut(path: Path, step: int) -> None:
-    """Removes the lines of steps after `step`, and a last line that was not completed."""
+    """Removes the lines for steps after `step`, and an incomplete last line."""
     if not path.exists():
         return
     kept = []

@@ -1,4 +1,4 @@
-"""The data of the training loop: batches to train on, and data to validate the model with."""
+"""The training loop's data: training batches, and data for validation."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class TrainingData:
-    """The data of a run, in batches of (source int32 [B, S], target int32 [B, T])."""
+    """A run's data, in batches of (source int32 [B, S], target int32 [B, T])."""
 
     batches: tf.data.Dataset  # endless
-    # Padded lengths for XLA: rising numbers, the last of which is that of the longest sentence.
-    # Without them, XLA is not used.
+    # Padded lengths for XLA, ascending, the last one for the longest sentence. Without them, XLA #
+    # is not used.
     lengths: Sequence[int] | None = None
     validation: tf.data.Dataset | None = None  # finite
     # Called at each validation; returns scores, such as {"bleu": 31.2}, and a text to show.

@@ -1,4 +1,4 @@
-"""Parts of a model that keep their weights during training."""
+"""Freezes parts of a model during training."""
 
 import fnmatch
 
@@ -11,13 +11,12 @@ def freeze(model: keras.Model, names: str) -> None:
     """Excludes parts of a model from training.
 
     Args:
-        model: its variables are found by their paths, such as
+        model: the model; its variables have paths such as
             "encoder/layer_0/feed_forward_norm/gamma".
         names: the parts, separated by commas, such as "embedding,encoder/layer_[01]". Each is one
-            component of a path or several in a row, and may be a pattern of fnmatch. Empty: none.
+            path component or several in a row, and may be an fnmatch pattern. Empty: none.
 
-    Raises:
-        InputError: where a name matches nothing, or nothing would be left to train.
+    Raises: InputError: if a name matches nothing, or nothing would be left to train.
     """
     variables = {f"/{variable.path}/": variable for variable in model.weights}
     for name in names.split(","):
@@ -28,11 +27,11 @@ def freeze(model: keras.Model, names: str) -> None:
         require(matching != [], "freeze", f"must name parts of the model ({parts})", name)
         for path in matching:
             variables[path].trainable = False
-    require(model.trainable_variables != [], "freeze", "must leave something to train", names)
+    require(model.trainable_variables != [], "freeze", "must leave some parameters to train", names)
 
 
 def _parts(paths) -> list[str]:
-    """The components of paths "/encoder/last_norm/gamma/" but the last, each once, in order."""
+    """Returns the unique components of paths "/encoder/last_norm/gamma/" except the last, in order."""
     parts = []
     for path in paths:
         for part in path.split("/")[1:-2]:

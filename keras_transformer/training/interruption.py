@@ -1,4 +1,4 @@
-"""Signals that end a run: Ctrl-C, and the SIGTERM of a scheduler that wants the machine back."""
+"""Signals that end a run: Ctrl-C, and SIGTERM from a scheduler that reclaims the machine."""
 
 import contextlib
 import signal
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class _Interrupted(BaseException):
-    """Ends a validation from within. No Exception, so that no library handles it as an error."""
+    """Ends a validation from within. Not an Exception, so that no library handles it as an error."""
 
 
 class Interruption:
-    """Remembers the signal that has asked the run to end, if there was one.
+    """Records the signal that asked the run to end, if any.
 
-    A step or a checkpoint under way is finished first. A validation is not: it changes nothing that
-    is saved, and may take longer than a scheduler waits.
+    A running step or checkpoint is finished first. A validation is not: it changes nothing that is
+        saved, and may take longer than a scheduler waits.
 
     Args:
         on_signal: called with the number of every signal.
@@ -32,7 +32,7 @@ class Interruption:
         self._validating = False
 
     def unless_interrupted(self, validate: Callable[[], T]) -> T | None:
-        """Calls `validate`; a signal ends it. Returns its result, or None if there was a signal."""
+        """Calls `validate`, which a signal ends. Returns its result, or None after a signal."""
         result = None
         with contextlib.suppress(_Interrupted):
             self._validating = True
@@ -65,7 +65,7 @@ def listening(on_signal: Callable[[int], None] = _ignore) -> Iterator[Interrupti
     """
     interruption = Interruption(on_signal)
     earlier = {}
-    if threading.current_thread() is threading.main_thread():  # others cannot handle signals
+    if threading.current_thread() is threading.main_thread():  # other threads cannot handle signals
         for number in (signal.SIGINT, signal.SIGTERM):
             earlier[number] = signal.signal(number, interruption.handle)
     try:

@@ -1,11 +1,11 @@
-"""A run in a single process, as a cluster of one worker."""
+"""A single-process run, as a cluster of one worker."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class LoneWorker:
-    """A chief without other workers, with the methods of a Cluster: its decisions are its own."""
+    """A chief without other workers, with the methods of a Cluster."""
 
     index = 0
     is_chief = True
@@ -17,11 +17,11 @@ class LoneWorker:
         pass
 
     def agreed(self, decision: Any) -> Any:
-        """Returns the decision, as nobody else decides."""
+        """Returns the decision unchanged."""
         return decision
 
     def require_same(self, settings: Mapping[str, Any]) -> None:
-        """Does nothing, as there are no other settings."""
+        """Does nothing, as there are no other workers."""
 
     def pass_on(self, number: int) -> None:
-        """Does nothing, as there is nobody to tell of a signal."""
+        """Does nothing, as there are no other workers."""

@@ -27,14 +27,14 @@ from keras_transformer.training.step import TrainingStep, as_tensors
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
 
-if TYPE_CHECKING:  # needed only where there are several workers
+if TYPE_CHECKING:  # needed only with several workers
     from keras_transformer.training.cluster import Cluster
 
 LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart from signals
 
 
 def _do_nothing(*_: Any) -> None:
-    """For a model that keeps its initial weights, or a directory that needs no description."""
+    """For models that keep their initial weights, or directories that need no description."""
 
 
 def train(
@@ -48,43 +48,41 @@ def train(
     initialize: Callable[[keras.Model], None] = _do_nothing,
     describe: Callable[[], None] = _do_nothing,
 ) -> dict[str, Any]:
-    """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
+    """Trains until `config` ends the run, from the last checkpoint in `model_dir`, if any.
 
-    On SIGTERM or Ctrl-C the steps under way are finished and saved first. If the gradients of the
+    On SIGTERM or Ctrl-C the running steps are finished and saved first. If the gradients in the
     last steps of a run were not finite, these steps are not saved, so that the newest checkpoint is
-    a good one. A warning says so, and the same run goes on from that checkpoint.
+    a good one. A warning is logged, and the same run resumes from that checkpoint.
 
     Args:
         model_config: the model.
-        training_config: how its parameters change.
-        data: batches to train on, and what to validate with.
+        training_config: how its parameters are updated.
+        data: batches to train on, and data for validation.
         model_dir: the model directory, for checkpoints and curves.
         config: when the run stops, saves and reports.
         strategy: the devices to train on.
-        cluster: the workers that train together and all call this; a LoneWorker if not given. The
-            chief alone validates and writes, and a signal to any of them stops them all.
-        initialize: called with the model when the run begins, to give it other weights. With an
-            adapter, it is called at each start, and gives the model the weights of the base.
+        cluster: the workers that train together and all call this; a LoneWorker if not given. Only
+            the chief validates and writes, and a signal to any worker stops them all.
+        initialize: called with the model when the run begins, to set other weights. With an
+            adapter, it is called at each start, and sets the base's weights.
         describe: called before the first checkpoint is written, to describe the model in the
-            directory. A run that fails before leaves no description behind.
+            directory. A run that fails earlier leaves no description behind.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
-        "loss", "perplexity", "tokens_per_second", "parameters", "checkpoint", "best", ...}: where
-        the run stands. Workers that are not the chief: {"worker", "step", "minutes", "stopped"}.
+        "loss", "perplexity", "tokens_per_second", "parameters", "checkpoint", "best", ...}: the
+        state of the run. Workers other than the chief: {"worker", "step", "minutes", "stopped"}.
 
-    Raises:
-        InputError: where a checkpoint cannot be read, too many consecutive steps had gradients that
-            are not finite, a validation had such a loss, or another worker died.
-        OSError: where a checkpoint cannot be written.
-        KeyboardInterrupt: on Ctrl-C.
+    Raises: InputError: if a checkpoint cannot be read, too many consecutive steps had non-finite
+        gradients, a validation loss was not finite, or another worker died. OSError: if a
+        checkpoint cannot be written. KeyboardInterrupt: on Ctrl-C.
     """
     if cluster is None:
         cluster = LoneWorker()
     with listening(cluster.pass_on) as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
         batches = iter(data.batches)
-        # tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
+        # tf.train.Checkpoint does not find a functional Keras model's variables by itself.
         saved_of_model = saved_variables(step.model, training_config)
         saved = {
             "model": [variable.value for variable in saved_of_model],
@@ -95,7 +93,7 @@ def train(
             model_dir, model_config, config.keep_checkpoints, config.best_metric
         )
         state = _resume(store, saved, cluster)
-        has_base = training_config.lora_rank is not None  # which its checkpoints do not hold
+        has_base = training_config.lora_rank is not None  # its checkpoints do not contain them
         if state.step == 0 or has_base:
             initialize(step.model)
         make_curves = Curves if cluster.is_chief else SilentCurves
@@ -130,13 +128,13 @@ def train(
 
 
 def _log_end(state: RunState, training_config: TrainingConfig) -> None:
-    """Logs how to go on, and warns of a run that ended during its warm-up."""
+    """Logs how to continue, and warns if the run ended during its warm-up."""
     stopped = state.decision.stopped
     if stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", stopped, state.step)
         return
     if state.started is None:
-        told = "this run had ended at step %d: to continue it, raise %s"
+        told = "this run has already ended at step %d: to continue it, raise %s"
         logging.info(told, state.step, stopped)
     if state.step < training_config.warmup_steps:
         told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
@@ -150,7 +148,7 @@ def _make_step(
     config: LoopConfig,
     strategy: tf.distribute.Strategy,
 ) -> TrainingStep:
-    """Builds the model and its optimizer; warns if the batches have too few rows."""
+    """Builds the model and its optimizer; warns if batches have too few rows."""
     if data.lengths is not None:
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
@@ -161,7 +159,7 @@ def _make_step(
     if config.xla == "on" and data.lengths is not None:
         step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
         shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)
-        logging.info("XLA: %d shapes, rows x length of both sides: %s", len(step.shapes), shapes)
+        logging.info("XLA: %d shapes, rows x length for both sides: %s", len(step.shapes), shapes)
     else:
         step = TrainingStep(model_config, training_config, strategy)
     parameters, trained = step.model.count_params(), step.trained_parameters
@@ -173,7 +171,7 @@ def _make_step(
 def _resume(
     store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | LoneWorker"
 ) -> RunState:
-    """Restores the newest whole checkpoint, if there is one; workers restore the chief's."""
+    """Restores the newest complete checkpoint, if any; workers restore the chief's."""
     record = None
     if cluster.is_chief:
         store.recover()
@@ -189,13 +187,13 @@ def _resume(
 
 @dataclasses.dataclass
 class _Run:
-    """The parts of the loop, which change `state`, and what they work with."""
+    """The parts of the loop, which update `state`, and their context."""
 
     config: LoopConfig
     data: TrainingData
     batches: Iterator
     step: TrainingStep
-    saved: dict[str, Any]  # what a checkpoint holds, by name
+    saved: dict[str, Any]  # the content of a checkpoint, by name
     store: CheckpointStore
     state: RunState
     curves: Curves | SilentCurves
@@ -217,7 +215,7 @@ class _Run:
             raise self._diverged("gradients", f"{self._skipped_steps()} ({limit})")
 
     def decide(self) -> None:
-        """Decides how the run continues; the chief of several workers decides for all."""
+        """Decides how the run continues; with several workers, the chief decides for all."""
         state = self.state
         seconds = state.clock()
         decision = dataclasses.replace(
@@ -233,7 +231,7 @@ class _Run:
     def _is_checkpoint_due(self, seconds: float) -> bool:
         state, config = self.state, self.config
         if state.skipped_in_row:
-            return False  # the last good checkpoint stays the last
+            return False  # the last good checkpoint remains the last
         if config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0:
             return True
         return seconds - state.saved_seconds >= config.checkpoint_minutes * 60
@@ -252,7 +250,7 @@ class _Run:
         return None
 
     def _diverged(self, what: str, received: str) -> InputError:
-        """The error of a run whose loss or gradients are no longer finite."""
+        """Returns the error for a run whose loss or gradients are no longer finite."""
         advice = "try a lower learning_rate_scale, more warmup_steps, or precision=float32"
         received = f"{received}; {self._last_good_checkpoint()}"
         return InputError(what, f"must be finite; {advice}", received)
@@ -267,11 +265,11 @@ class _Run:
         return f"last good checkpoint: {last}"
 
     def report(self) -> None:
-        """Moves the progress bar, and writes a point of the curves at every `log_steps` steps."""
+        """Updates the progress bar, and writes a point on the curves every `log_steps` steps."""
         state = self.state
         self.curves.progress(state)
         is_log_step = state.step % self.config.log_steps == 0
-        if is_log_step or state.decision.stopped in LIMITS:  # the last point may be of fewer steps
+        if is_log_step or state.decision.stopped in LIMITS:  # the last point may cover fewer steps
             replicas = self.step.strategy.num_replicas_in_sync
             values = dict(state.metrics)
             values["tokens_per_second_per_replica"] = values["tokens_per_second"] / replicas
@@ -281,19 +279,19 @@ class _Run:
             state.reset_sums()
 
     def save_last_steps(self) -> None:
-        """Validates and saves the last steps of the run, unless they were skipped."""
+        """Validates and saves the run's last steps, unless they were skipped."""
         state = self.state
         if state.step == state.decision.saved_step:
             return
         if state.skipped_in_row:
-            told = "gradients were not finite at the end: %s, which are not saved; %s"
+            told = "gradients were not finite at the end: %s, not saved; %s"
             logging.warning(told, self._skipped_steps(), self._last_good_checkpoint())
             return
         self.validate_and_save()
         self.decide()
 
     def validate_and_save(self) -> None:
-        """Validates and writes a checkpoint, on the chief. A signal ends the validation only."""
+        """Validates and writes a checkpoint, on the chief. A signal only ends the validation."""
         if not self.cluster.is_chief:
             return
         state, store = self.state, self.store
@@ -323,7 +321,7 @@ class _Run:
         return validate(self.step, self.data, self.state.step, self.config.histograms)
 
     def result(self) -> dict[str, Any]:
-        """Where the run stands; see `train`."""
+        """Returns the state of the run; see `train`."""
         state, store = self.state, self.store
         result = {
             "step": state.step,

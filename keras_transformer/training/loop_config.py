@@ -7,45 +7,45 @@ from typing import Annotated
 from keras_transformer.errors import require
 from keras_transformer.fields import Positive, Size, check_fields, one_of, option, whole_number
 
-METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a smaller loss is better
+METRICS = ("loss", "bleu", "f1")  # that may select the best checkpoint; a lower loss is better
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopConfig:
-    """Steps and minutes are counted over all starts of the run.
+    """When a run stops, saves and reports; steps and minutes are counted over all its starts.
 
-    Minutes are counted from the end of the first step of each start: the time before it goes into
+    Minutes are counted from the end of each start's first step: the time before it is spent on
     reading and compiling, which takes seconds on one machine and minutes on another.
     """
 
     train_steps: Size = option(100_000, "Optimizer steps, over all starts of the run.")
     train_minutes: Positive | None = option(
         None,
-        "Stop after these minutes of training over all starts of the run, if they end before "
-        "train_steps. The first step of each start, which compiles, is not counted.",
+        "Stop after this many minutes of training over all starts of the run, unless train_steps "
+        "ends it first. The first step of each start, which compiles, is not counted.",
     )
     checkpoint_minutes: Positive = option(
-        10.0, "Minutes between validations, each of which is followed by a checkpoint."
+        10.0, "Minutes between validations, each followed by a checkpoint."
     )
     checkpoint_steps: Size | None = option(
-        None, "Steps between validations, if they end before checkpoint_minutes."
+        None, "Steps between validations, if reached before checkpoint_minutes."
     )
     keep_checkpoints: Size = option(
-        20, "How many of the latest checkpoints to keep, besides the best one."
+        20, "Number of latest checkpoints to keep, besides the best one."
     )
-    log_steps: Size = option(50, "Steps between points of the curves.")
+    log_steps: Size = option(50, "Steps between points on the curves.")
     max_skipped_steps: Size = option(
-        100, "Abort after this many consecutive steps whose gradients are not finite."
+        100, "Abort after this many consecutive steps with non-finite gradients."
     )
     best_metric: Annotated[str, one_of(*METRICS)] = option(
-        "loss", "Metric of a validation that chooses the best checkpoint."
+        "loss", "Validation metric that selects the best checkpoint."
     )
     patience: Size | None = option(
         None, "Stop after this many consecutive validations without a better best_metric."
     )
     histograms: bool = option(False, "Write histograms of all parameters at each validation.")
     profile_steps: tuple[int, int] | None = option(
-        None, "FIRST,LAST: write a profile of these steps for TensorBoard."
+        None, "FIRST,LAST: profile these steps for TensorBoard."
     )
     xla: Annotated[str, one_of("on", "off")] = option(
         "off", "Whether XLA compiles the training step."
@@ -54,7 +54,7 @@ class LoopConfig:
     def __post_init__(self):
         if self.profile_steps is not None:
             steps = self.profile_steps
-            # A caller may pass texts, as a command line does.
+            # A caller may pass strings, as a command line does.
             listed = steps if isinstance(steps, list | tuple) else [steps]
             numbers = [whole_number(str(step)) for step in listed]
             all_numbers = len(numbers) == 2 and None not in numbers
@@ -65,7 +65,7 @@ class LoopConfig:
         check_fields(self)
 
     def check_measured(self, measured: Collection[str]) -> None:
-        """Raises InputError if best_metric was chosen but validation does not measure it.
+        """Raises InputError if validation does not measure best_metric.
 
         Args:
             measured: the names of the metrics that a validation measures.
@@ -76,11 +76,11 @@ class LoopConfig:
         require(not chosen or self.best_metric in measured, "best_metric", rule, self.best_metric)
 
     def expected_steps(self, step: int, seconds: float) -> int:
-        """How many steps the run will have taken, if it continues at its mean speed so far.
+        """Returns the expected number of steps in the run, at its mean speed so far.
 
         Args:
-            step: how many steps it has taken.
-            seconds: the time that these took.
+            step: number of steps taken.
+            seconds: the time that they took.
         """
         if self.train_minutes is None or seconds == 0:
             return self.train_steps
@@ -88,7 +88,7 @@ class LoopConfig:
         return round(min(self.train_steps, max(step, in_all_minutes)))
 
     def steps_to_next_event(self, step: int) -> int:
-        """How many steps can be taken after `step` before the loop has to do anything else."""
+        """Returns how many steps after `step` the loop can take before its next event."""
         next_events = [self.train_steps, step + self.log_steps - step % self.log_steps]
         if self.checkpoint_steps is not None:
             next_events.append(step + self.checkpoint_steps - step % self.checkpoint_steps)

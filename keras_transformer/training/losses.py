@@ -1,8 +1,8 @@
 """The label-smoothed cross-entropy of section 5.4, computed together with the logits.
 
-The smoothed target distribution mixes the one-hot of the label with the uniform over the whole
-vocabulary (Szegedy et al. 2016): q = (1 - epsilon) onehot + epsilon / V. With l the logits of a
-position, y its label and lse = log sum exp(l),
+The smoothed target distribution mixes the label's one-hot with the uniform distribution over the
+whole vocabulary (Szegedy et al. 2016): q = (1 - epsilon) onehot + epsilon / V. With l the logits at
+a position, y its label and lse = log sum exp(l),
 
     smoothed = -sum_v q_v (l_v - lse) = lse - (1 - epsilon) l_y - epsilon mean(l)
     d smoothed / d l = softmax(l) - q
@@ -16,29 +16,29 @@ from keras import ops
 from keras_transformer.config import PAD_ID
 from keras_transformer.errors import require
 
-NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
+NUM_BLOCKS = 8  # number of rows per block; only one block's logits are in memory at a time
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LabelSmoothedCrossEntropy(keras.losses.Loss):
     """The label-smoothed cross-entropy, averaged over the tokens that are not padding.
 
-    For `model.compile`. The library's own training loop sums the same loss over replicas and
-    computes it together with the logits, in less memory (`projected_cross_entropy`).
+    For `model.compile`. The training loop sums the same loss over replicas and computes it together
+    with the logits, in less memory (`projected_cross_entropy`).
 
     Args:
         label_smoothing: epsilon_ls, in [0, 1).
-        reduction: "mean_with_sample_weight", the mean over the tokens (weighted where a
-            sample_weight is given); "sum"; or None for the loss of each token.
+        reduction: "mean_with_sample_weight", the mean over the tokens (weighted if a sample_weight
+            is given); "sum"; or None for each token's loss.
 
     Call arguments:
         y_true: int [B, T], labels; 0 is padding.
         y_pred: float [B, T, V], logits.
-        sample_weight: broadcast against [B, T], a factor on each token, or None. Factors of
-            sentences are [B, 1].
+        sample_weight: broadcast to [B, T], a factor on each token, or None. Factors on sentences
+            are [B, 1].
 
     Returns:
-        float32 scalar; [B, T], 0 at padding, where `reduction` is None.
+        float32 scalar; [B, T], 0 at padding, if `reduction` is None.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         fits = len(wanted) == len(given) and all(
             None in pair or pair[0] == pair[1] for pair in zip(wanted, given, strict=True)
         )
-        require(fits, "y_true", f"must have a label for each of the logits, {wanted}", given)
+        require(
+            fits, "y_true", f"must have a label for each position of the logits, {wanted}", given
+        )
         return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):
@@ -72,17 +74,17 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 def as_tensor(values, dtype: str):
     """Casts labels or logits: an array, a tensor, or a tf.Variable.
 
-    Keras' `cast` leaves a variable that has the dtype already; the index takes its value.
+    Keras' `cast` returns a variable that already has the dtype; indexing reads its value.
     """
     return ops.cast(values, dtype)[...]
 
 
 def token_weights(labels, sample_weight=None):
-    """The weight of each token in a mean: 0 for padding, and 1 for others times sample_weight.
+    """Returns each token's weight in a mean: 0 for padding, 1 times sample_weight otherwise.
 
     Args:
         labels: int [B, T].
-        sample_weight: broadcast against [B, T], or None.
+        sample_weight: broadcast to [B, T], or None.
 
     Returns:
         float32 [B, T].
@@ -119,13 +121,13 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 
     Args:
         states: [R, D], the decoder's states.
-        matrix: [V, D], rows are the output embeddings.
-        labels: int32 [R]; rows of padding give neither loss nor gradient.
+        matrix: [V, D], the output embeddings as rows.
+        labels: int32 [R]; padding rows contribute neither loss nor gradient.
         label_smoothing: epsilon_ls.
 
     Returns:
-        float32 scalars: the smoothed loss (differentiable), and the loss without smoothing, which
-        perplexity is of (not differentiable).
+        float32 scalars: the smoothed loss (differentiable), and the loss without smoothing, for
+            perplexity (not differentiable).
     """
     not_padding = token_weights(labels)[:, None]  # [R, 1]
 
@@ -141,8 +143,8 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
             return ops.sum(not_padding * (normalizers - ops.sum(wide * rows, -1, keepdims=True)))
 
         def gradient(*args, upstream=None):
-            # Backends pass the gradient of the two losses by position or by name; the second loss
-            # has none.
+            # Backends pass the two losses' gradients by position or by name; the second loss has
+            # none.
             both = args[0] if upstream is None else upstream
             factor = both[0]
             token_states = not_padding * wide
@@ -160,11 +162,10 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 
 
 def _softmax_part(states, matrix, not_padding):
-    """Computes what depends on all logits: normalizers, and the softmax part of the gradients.
+    """Computes everything that depends on all logits: normalizers and softmax gradients.
 
-    Returns:
-        log sum exp of the logits, float32 [R, 1]; the softmax part of the
-        gradient of the states, float32 [R, D]; and that of the matrix, float32 [V, D].
+    Returns: log sum exp of the logits, float32 [R, 1]; and the softmax terms of the gradients of
+        the states, float32 [R, D], and the matrix, float32 [V, D].
     """
     rows = ops.shape(states)[0]
     ends = [rows * (n + 1) // NUM_BLOCKS for n in range(NUM_BLOCKS)]
@@ -173,12 +174,12 @@ def _softmax_part(states, matrix, not_padding):
     for start, end in zip([0, *ends], ends, strict=False):
         block = states[start:end]  # [b, D]
         logits = ops.cast(ops.matmul(block, transposed), "float32")  # [b, V]
-        # Without `initial`, a block without rows would be an error.
+        # Without `initial`, an empty block would raise an error.
         largest = ops.max(logits, axis=-1, keepdims=True, initial=-math.inf)
         exponentials = ops.exp(logits - largest)
         totals = ops.sum(exponentials, axis=-1, keepdims=True)  # [b, 1]
         normalizers.append(largest + ops.log(totals))
-        # softmax = exponentials / totals, but the quotient is taken on the narrow side.
+        # softmax = exponentials / totals, but divide on the narrow side.
         scale = not_padding[start:end] / totals
         exponentials = ops.cast(exponentials, states.dtype)
         to_states.append(scale * ops.cast(ops.matmul(exponentials, matrix), "float32"))

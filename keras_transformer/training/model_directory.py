@@ -1,16 +1,16 @@
-"""The description of a model in its directory: config.json, and the vocabulary beside it.
+"""The description of a model in its directory: config.json and the vocabulary.
 
 config.json       configurations and the vocabulary's fingerprint
-*vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoint_files.py; of an adapter, see adapters.py
+*vocabulary.*     the vocabulary, or one for each side: the directory suffices to translate
+checkpoints/      see checkpoint_files.py; for an adapter, see adapters.py
 checkpoint.json   which weights to use, if not the latest (checkpoint_files.py)
-decoding.json     the settings of the search, if they were chosen (evaluation/results.py)
+decoding.json     the search options, if any were chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py
 
 A run writes config.json and the vocabularies with its first checkpoint. Until then the directory
-holds nothing worth keeping: a command that failed, because of a wrong setting or too little memory,
-may be corrected and run again in the same directory.
+contains nothing worth keeping: a command that failed because of a wrong setting or too little
+memory can be corrected and rerun in the same directory.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
-FORMAT_VERSION = 4  # also of the records of checkpoints
+FORMAT_VERSION = 4  # also for checkpoint records
 DECODING_FILE = "decoding.json"
 
 # The files that a run writes before its first checkpoint.
@@ -35,43 +35,43 @@ _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """The model that an adapter was trained for, and whose weights it needs."""
+    """The model that an adapter was trained for, whose weights it needs."""
 
-    path: str  # a checkpoint of a model directory, an export or a .keras file, as training found it
-    fingerprint: str  # of its weights; see adapters.weights_fingerprint
+    path: str  # a model directory's checkpoint, an export or a .keras file, as found by training
+    fingerprint: str  # its weights' fingerprint; see adapters.weights_fingerprint
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelDescription:
-    """All that is needed to build a model again, and to turn text into its inputs."""
+    """All that is needed to rebuild a model, and to turn text into its inputs."""
 
     preset: str  # the name of the preset, or "imported"
     model: TransformerConfig
     training: TrainingConfig
     vocabulary: FileName  # in the directory
-    vocabulary_fingerprint: str  # sha256 of that file
-    max_length: Length  # of a sentence in training, in ids with EOS
-    # The vocabulary of the source, if it is not the same one, and its fingerprint.
+    vocabulary_fingerprint: str  # SHA-256 of that file
+    max_length: Length  # of training sentences, in ids with EOS
+    # The source vocabulary, if separate, and its fingerprint.
     source_vocabulary: FileName | None = None
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
     # See Linearisation, and language_codes.py.
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # Source and target, as the data set calls them; all languages, if there are more directions.
+    # Source and target, as named by the data set; all languages, if there are several directions.
     languages: list[str] | None = None
-    base: Base | None = None  # of an adapter; None if the checkpoints hold the whole model
+    base: Base | None = None  # an adapter's base; None if the checkpoints contain the whole model
 
     @property
     def vocabulary_files(self) -> list[str]:
-        """The names of the vocabularies in the directory: one, or those of both sides."""
+        """The names of the vocabularies in the directory: one, or one for each side."""
         if self.source_vocabulary is None:
             return [self.vocabulary]
         return [self.vocabulary, self.source_vocabulary]
 
     def flat(self) -> dict[str, Any]:
-        """All fields but `base` by name, those of the two configurations among them."""
+        """Returns all fields except `base` by name, including those of both configurations."""
         fields = dataclasses.asdict(self)
-        del fields["base"]  # which is known by its fingerprint; its path may change
+        del fields["base"]  # known by its fingerprint; its path may change
         model, training = fields.pop("model"), fields.pop("training")
         return {**fields, **model, **training}
 
@@ -79,15 +79,14 @@ class ModelDescription:
 def create_or_check(
     model_dir: str | Path, description: ModelDescription, data_dir: str | Path
 ) -> None:
-    """Makes a model directory, or checks that an existing one is for the same model.
+    """Creates a model directory, or checks that an existing one is for the same model.
 
     Args:
         model_dir: the directory, which need not exist.
         description: the model, its training and its vocabulary.
-        data_dir: the folder that the vocabulary is copied from.
+        data_dir: the folder to copy the vocabulary from.
 
-    Raises:
-        InputError: where the directory holds another model, or anything else.
+    Raises: InputError: if the directory contains another model, or anything else.
     """
     check_model_dir(model_dir, description)
     model_dir = to_path(model_dir)
@@ -101,17 +100,17 @@ def create_or_check(
 def copy_vocabularies(
     model_dir: str | Path, description: ModelDescription, data_dir: str | Path
 ) -> None:
-    """Copies those vocabularies of the data that a model directory lacks."""
+    """Copies vocabularies that a model directory lacks from the data."""
     for name in description.vocabulary_files:
         if not (to_path(model_dir) / name).exists():
             write_file(to_path(model_dir) / name, (to_path(data_dir) / name).read_bytes())
 
 
 def check_model_dir(model_dir: str | Path, description: ModelDescription) -> None:
-    """Raises InputError where training of a model can neither begin nor go on in a directory.
+    """Raises InputError if training of a model can neither start nor resume in a directory.
 
-    The directory may be new or empty, may hold a run that ended before its first checkpoint, or may
-    be that of the model. In the last case, vocabularies may be missing, but must not be others.
+    The directory may be new or empty, may contain a run that ended before its first checkpoint, or
+    the same model. In the last case, vocabularies may be missing, but must not differ.
     """
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
@@ -119,8 +118,8 @@ def check_model_dir(model_dir: str | Path, description: ModelDescription) -> Non
         _check_same(model_dir, description)
         _check_vocabularies(model_dir, description)
         return
-    rule = "must be new or empty, or a directory that training has made"
-    received = f"{model_dir}, which holds something else"
+    rule = "must be new or empty, or a model directory from training"
+    received = f"{model_dir}, which contains something else"
     require(_is_free(model_dir) or _is_begun(model_dir), "model_dir", rule, received)
 
 
@@ -129,7 +128,7 @@ def _is_free(model_dir: Path) -> bool:
 
 
 def _is_begun(model_dir: Path) -> bool:
-    """Whether a directory holds what a run writes before its first checkpoint, and no more."""
+    """Whether a directory contains only what a run writes before its first checkpoint."""
     if not model_dir.is_dir() or not (model_dir / "lock").is_file():
         return False
     holder = (model_dir / "lock").read_bytes()
@@ -140,12 +139,12 @@ def _is_begun(model_dir: Path) -> bool:
 
 
 def _is_unfinished(name: str) -> bool:
-    """Whether a name is that of a file which a run replaces, while the run writes it."""
+    """Whether a name is that of a file that a run is rewriting."""
     return is_temporary(name, "config.json") or is_temporary(name, "training_log.jsonl")
 
 
 def remove_unfinished_files(model_dir: str | Path, description: ModelDescription) -> None:
-    """Removes unfinished files that a killed run has left in its directory."""
+    """Removes unfinished files that a killed run left in its directory."""
     for name in ("config.json", "training_log.jsonl", *description.vocabulary_files):
         remove_abandoned(to_path(model_dir) / name)
 
@@ -159,13 +158,13 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
         if name.endswith("fingerprint")
         else f"{name}: {existing[name]}, not {wanted[name]}"
         for name in existing
-        if existing[name] != wanted[name] and name != "languages"  # names are no part of the model
+        if existing[name] != wanted[name] and name != "languages"  # names are not part of the model
     ]
     if existing["preset"] != wanted["preset"]:
         advice = f"preset={existing['preset']}"
     else:
         advice = "the data and settings it has"
-    rule = "must be new or hold the model asked for"
+    rule = "must be new or contain the requested model"
     received = f"{model_dir}, which has {'; '.join(differences)}. Choose another directory"
     require(not differences, "model_dir", rule, f"{received}, or {advice}")
     if description.base is not None:
@@ -173,13 +172,13 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
 
 
 def _check_vocabularies(model_dir: Path, description: ModelDescription) -> None:
-    """Raises InputError where a vocabulary in a directory is another one than the model's."""
+    """Raises InputError if a vocabulary in a directory is not the model's."""
     fingerprints = {description.vocabulary: description.vocabulary_fingerprint}
     if description.source_vocabulary is not None:
         fingerprints[description.source_vocabulary] = description.source_vocabulary_fingerprint
     for name, fingerprint in fingerprints.items():
         file = model_dir / name
-        rule = "must be the vocabulary of the model and its data: remove it, to have it copied"
+        rule = "must be the vocabulary of the model and its data: remove it, and it is copied"
         is_same = not file.exists() or file_digest(file) == fingerprint
         require(is_same, None, f"{rule} from the data again", "another file", file)
 
@@ -187,29 +186,29 @@ def _check_vocabularies(model_dir: Path, description: ModelDescription) -> None:
 def require_same_base(
     model_dir: str | Path, base: Base, found: Base, argument: str, place: Path | None = None
 ) -> None:
-    """Raises InputError where a model is not the one that an adapter was trained for.
+    """Raises InputError if a model is not the one that an adapter was trained for.
 
     Args:
-        model_dir: of the adapter.
-        base: the model that the adapter was trained for, by the config.json of the adapter.
-        found: the model that is to take its place.
+        model_dir: the adapter's directory.
+        base: the model that the adapter was trained for, from the adapter's config.json.
+        found: the model to use instead.
         argument, place: the parts of the error; see InputError.
     """
     trained_for = f"the weights that the adapter in {model_dir} was trained for"
     rule = f"must have {trained_for}, those of {base.path}"
-    received = f"{found.path}, which has others"
+    received = f"{found.path}, which has different ones"
     require(found.fingerprint == base.fingerprint, argument, rule, received, place)
 
 
 def require_new(model_dir: str | Path) -> None:
-    """Raises InputError where a new model directory would join what is there."""
+    """Raises InputError if a new model directory would overwrite existing files."""
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     require(_is_free(model_dir), "model_dir", "must not exist yet, or be empty", model_dir)
 
 
 def described_in(path: str | Path, argument: str = "model_dir") -> Path:
-    """The folder whose config.json describes a model directory, a checkpoint or a .keras file.
+    """Returns the folder with the config.json for a model directory, checkpoint or .keras file.
 
     Raises:
         InputError: for an empty path, naming the argument.
@@ -225,15 +224,14 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     """Reads config.json.
 
     Args:
-        model_dir: a directory that training has made.
-        argument: what an error calls it.
+        model_dir: a model directory from training.
+        argument: its name in errors.
 
-    Raises:
-        InputError: where there is none, or it is damaged or of another version.
+    Raises: InputError: if it is missing, damaged or of another version.
     """
     require_name(model_dir, argument)
     path = to_path(model_dir) / "config.json"
-    rule = "must be a directory that training has made"
+    rule = "must be a model directory from training"
     require(path.exists(), argument, rule, f"{model_dir}, which has no config.json")
     content = read_json(path)
     version = content.pop("format_version", None)
@@ -241,15 +239,15 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     require(version == FORMAT_VERSION, "format_version", rule, version, path)
     description = from_json(ModelDescription, content, path)
     fits = (description.base is not None) == (description.training.lora_rank is not None)
-    rule = "must be given where training.lora_rank is, and only there"
+    rule = "must be given if and only if training.lora_rank is"
     require(fits, "base", rule, shown(content.get("base")), path)
     return description
 
 
 def holds_adapter(path: str | Path) -> bool:
-    """Whether a path is that of an adapter or of a checkpoint of one; see described_in.
+    """Whether a path is an adapter or a checkpoint of one; see described_in.
 
-    A .keras file holds a whole model in any case.
+    A .keras file always contains a whole model.
     """
     folder = described_in(path)
     is_described = to_path(path).suffix != ".keras" and (folder / "config.json").exists()
@@ -257,15 +255,14 @@ def holds_adapter(path: str | Path) -> bool:
 
 
 def read_adapter(path: str | Path) -> ModelDescription:
-    """Reads the config.json of an adapter.
+    """Reads an adapter's config.json.
 
     Args:
-        path: a directory in which training has made an adapter, or a checkpoint in one.
+        path: an adapter's directory from training, or a checkpoint in one.
 
-    Raises:
-        InputError: where there is none.
+    Raises: InputError: if there is none.
     """
     description = read_description(described_in(path, "adapter"), "adapter")
-    rule = "must be a directory in which training has made an adapter"
-    require(description.base is not None, "adapter", rule, f"{path}, which holds a whole model")
+    rule = "must be the directory of an adapter from training"
+    require(description.base is not None, "adapter", rule, f"{path}, which contains a whole model")
     return description

@@ -1,4 +1,4 @@
-"""Adam as in section 5.3, applied to gradients that are already summed over the replicas."""
+"""Adam as in section 5.3, for gradients already summed over the replicas."""
 
 from typing import NamedTuple
 
@@ -8,33 +8,33 @@ import tensorflow as tf
 from keras_transformer.config import TrainingConfig
 from keras_transformer.training.schedule import make_schedule
 
-FIRST_LOSS_SCALE = 2.0**15  # of float16
-UPDATES_TO_DOUBLE = 2000  # the scale is doubled after this many finite updates in a row
+FIRST_LOSS_SCALE = 2.0**15  # for float16
+UPDATES_TO_DOUBLE = 2000  # the scale doubles after this many consecutive finite updates
 
 
 class Update(NamedTuple):
     """The outcome of FusedAdam.apply."""
 
-    gradient_norm: tf.Tensor  # float32 scalar, of all gradients together, unscaled and unclipped
-    applied: tf.Tensor  # bool scalar; False where the norm was not finite and nothing was changed
+    gradient_norm: tf.Tensor  # float32 scalar, global norm of the unscaled, unclipped gradients
+    applied: tf.Tensor  # bool scalar; False if the norm was not finite and nothing was changed
 
 
 class FusedAdam(keras.optimizers.Adam):
     """Adam for the training loop: on TensorFlow, for gradients already summed over the replicas.
 
-    It computes the same updates as keras.optimizers.Adam, which is the optimizer for `fit`. One
-    fused operation updates a parameter here; Keras' own takes ten, each of which reads and writes
-    all parameters. An update whose gradients are not all finite is skipped: neither the parameters
-    nor the moments nor the step of the schedule change.
+    It computes the same updates as keras.optimizers.Adam, the optimizer for `fit`, but with one
+    fused operation per parameter instead of ten, each of which reads and writes the whole
+    parameter. An update with non-finite gradients is skipped: parameters, moments and the
+    schedule's step stay unchanged.
 
     Args:
         learning_rate: a float or a keras.optimizers.schedules.LearningRateSchedule.
         beta_1: decay of the first moment, section 5.3.
         beta_2: decay of the second moment, section 5.3.
         epsilon: added to the root of the second moment, section 5.3.
-        clip_norm: the largest norm of all gradients together; 0 for no limit.
+        clip_norm: maximum global norm of the gradients; 0 for no limit.
         scale_losses: whether to multiply the loss by a scale that keeps float16 gradients from
-            vanishing. A skipped update halves the scale, which was too large.
+            underflowing. A skipped update halves the scale.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FusedAdam(keras.optimizers.Adam):
         self.scaled = scale_losses
 
     def build(self, variables):
-        """Makes the moments, and for float16 the scale of the loss, for trainable variables."""
+        """Creates the moments for trainable variables, and the loss scale for float16."""
         super().build(variables)
         if self.scaled:
             first = keras.initializers.Constant(FIRST_LOSS_SCALE)
@@ -59,7 +59,7 @@ class FusedAdam(keras.optimizers.Adam):
             self.good_updates = self.add_variable((), dtype="int32", name="good_updates")
 
     def scale_loss(self, loss):
-        """float32 scalar -> the same, times the scale of float16."""
+        """float32 scalar -> the same, times the loss scale for float16."""
         return loss * self._scale()
 
     def apply(self, grads, trainable_variables=None) -> Update:
@@ -67,10 +67,10 @@ class FusedAdam(keras.optimizers.Adam):
 
         Args:
             grads: dense float32 gradients of the scaled loss, summed over the replicas.
-            trainable_variables: those that the optimizer was built for, in the same order.
+            trainable_variables: the variables that the optimizer was built for, in the same order.
 
         Returns:
-            The norm of the gradients, and whether the update was made.
+            The gradients' norm, and whether the update was applied.
         """
         variables = trainable_variables or self._trainable_variables
         scale = self._scale()
@@ -95,7 +95,7 @@ class FusedAdam(keras.optimizers.Adam):
         return _of_this_replica(self.loss_scale).read_value() if self.scaled else 1.0
 
     def _update_all(self, grads, variables, rate):
-        """Moves parameters and moments; returns a constant, as a branch of tf.cond has to."""
+        """Updates parameters and moments; returns a constant, as a tf.cond branch must."""
         step = tf.cast(_of_this_replica(self._iterations).assign_add(1), tf.float32)
         slots = zip(grads, variables, self._momentums, self._velocities, strict=True)
         for gradient, variable, momentum, velocity in slots:
@@ -114,7 +114,7 @@ class FusedAdam(keras.optimizers.Adam):
         return tf.constant(0)
 
     def _adapt_scale(self, finite):
-        """Halves the scale after a skipped update, and doubles it after many good ones."""
+        """Halves the scale after a skipped update; doubles it after many finite ones."""
         good_updates = _of_this_replica(self.good_updates)
         good_updates.assign(tf.where(finite, good_updates + 1, 0))
         is_time_to_double = tf.equal(good_updates % UPDATES_TO_DOUBLE, 0)
@@ -124,7 +124,7 @@ class FusedAdam(keras.optimizers.Adam):
 
 
 def _of_this_replica(variable):
-    """The tf.Variable of the replica that is being updated."""
+    """Returns the tf.Variable on the current replica."""
     value = variable.value if isinstance(variable, keras.Variable) else variable
     if isinstance(value, tf.distribute.DistributedValues):
         return value._get_on_device_or_primary()
@@ -132,12 +132,12 @@ def _of_this_replica(variable):
 
 
 def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
-    """Builds the loop's optimizer that a training configuration describes; fit's is `make_adam`.
+    """Builds the training loop's optimizer from a training configuration; for fit, see `make_adam`.
 
     Args:
-        d_model: the width of the model, which equation 3 depends on.
-        config: the schedule of the learning rate and the settings of Adam.
-        total_steps: the steps of the run, which a `decay` to zero needs to know: see make_schedule.
+        d_model: the width of the model, for equation 3.
+        config: the learning rate schedule and the Adam settings.
+        total_steps: the number of steps in the run, for a `decay` to zero: see make_schedule.
     """
     return FusedAdam(
         make_schedule(d_model, config, total_steps),

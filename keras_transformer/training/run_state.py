@@ -1,4 +1,4 @@
-"""Where a run stands, what is decided about it between steps, and what its last steps add up to."""
+"""The state of a run, the decisions between its steps, and the sums over its last steps."""
 
 import dataclasses
 import math
@@ -11,30 +11,30 @@ from keras_transformer.training.step_sums import StepSums
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Decisions by a clock, a signal or a disk. The chief of several workers decides for all."""
+    """Decisions that depend on a clock, a signal or a disk; with several workers, the chief's."""
 
     seconds: float = 0.0  # see RunState.clock
-    steps_per_call: int = 1  # how many steps the next call of TrainingStep.run may take
-    saved_step: int = 0  # the step of the newest checkpoint; 0 without one
-    checkpoint_due: bool = False  # whether to validate and to write a checkpoint now
+    steps_per_call: int = 1  # number of steps for the next call of TrainingStep.run
+    saved_step: int = 0  # step of the newest checkpoint; 0 without one
+    checkpoint_due: bool = False  # whether to validate and write a checkpoint now
     stopped: str | None = None  # what ends the run: a limit of LoopConfig or the name of a signal
 
 
 @dataclasses.dataclass
 class RunState:
-    """The state of a run, apart from its variables and its position in the data."""
+    """The state of a run, except for its variables and its position in the data."""
 
     step: int = 0
     progress: Progress = dataclasses.field(default_factory=Progress)  # saved with checkpoints
     decision: Decision = dataclasses.field(default_factory=Decision)  # the last one
-    started: float | None = None  # when `decision.seconds` were 0; None before the first step
-    saved_seconds: float = 0.0  # the seconds of training at the newest checkpoint
+    started: float | None = None  # when `decision.seconds` was 0; None before the first step
+    saved_seconds: float = 0.0  # training seconds at the newest checkpoint
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)  # see `summarize`
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)  # the last one
 
     @classmethod
     def restored(cls, record: CheckpointRecord) -> "RunState":
-        """Makes the state that a run had when it wrote a checkpoint."""
+        """Restores the state that a run had when it wrote a checkpoint."""
         seconds = record.seconds or 0.0
         return cls(
             step=record.step,
@@ -44,13 +44,13 @@ class RunState:
         )
 
     def clock(self) -> float:
-        """Seconds of training so far, in each start of the run from the end of its first step."""
+        """Returns the training seconds so far, counted from the end of each start's first step."""
         if self.started is None:
             return self.decision.seconds
         return time.monotonic() - self.started
 
     def add_steps(self, steps: int, seconds: float, sums: StepSums) -> None:
-        """Counts steps that were taken in some seconds; `sums` include those of earlier steps."""
+        """Records steps and their seconds; `sums` include those of earlier steps."""
         self.step += steps
         self.progress = dataclasses.replace(
             self.progress,
@@ -59,7 +59,7 @@ class RunState:
             summed_seconds=self.progress.summed_seconds + seconds,
         )
         if self.started is None:
-            # The first call compiles, which says nothing about the time of the next ones.
+            # The first call compiles, so its time does not predict that of the next ones.
             self.started = time.monotonic() - self.decision.seconds
         else:
             steps_per_call = max(1, int(steps / seconds))
@@ -67,17 +67,17 @@ class RunState:
         self.metrics = self.summarize()
 
     def add_validation(self, is_best: bool) -> None:
-        """Counts a validation by best_metric."""
+        """Records a validation result for best_metric."""
         count = 0 if is_best else self.progress.validations_since_best + 1
         self.progress = dataclasses.replace(self.progress, validations_since_best=count)
 
     def add_checkpoint(self) -> None:
-        """Notes that a checkpoint of the latest step has been written."""
+        """Records that a checkpoint of the latest step was written."""
         self.decision = dataclasses.replace(self.decision, saved_step=self.step)
         self.saved_seconds = self.clock()
 
     def reset_sums(self) -> None:
-        """Begins new sums, after a point of the curves."""
+        """Resets the sums after a point on the curves."""
         sums = StepSums(skipped_in_row=self.progress.sums.skipped_in_row)
         self.progress = dataclasses.replace(
             self.progress, sums=sums, summed_steps=0, summed_seconds=0.0
@@ -85,17 +85,17 @@ class RunState:
 
     @property
     def skipped_in_row(self) -> int:
-        """How many consecutive steps were skipped, up to the last one."""
+        """The number of consecutive skipped steps, up to the last one."""
         return int(self.progress.sums.skipped_in_row)
 
     def summarize(self) -> dict[str, float]:
-        """Computes what the curves show of the summed steps.
+        """Computes the values of the curves from the summed steps.
 
         Returns:
             {"loss" (label-smoothed, nats per token), "cross_entropy" and "perplexity" (without
             smoothing), "tokens_per_second" (target tokens without padding), "padding" (its share of
-            all positions), "gradient_norm" (the mean over steps), "skipped" (steps)}. Where all
-            steps were skipped, loss, cross-entropy and perplexity are NaN.
+            all positions), "gradient_norm" (the mean over steps), "skipped" (steps)}. If all steps
+            were skipped, loss, cross-entropy and perplexity are NaN.
         """
         sums, summed_steps = self.progress.sums, self.progress.summed_steps
         steps = summed_steps - sums.skipped

@@ -1,4 +1,4 @@
-"""The learning rate of section 5.3, and one that ends with the run."""
+"""Learning rate schedules: section 5.3, and one that decays to zero."""
 
 import math
 from typing import Any
@@ -15,8 +15,8 @@ from keras_transformer.fields import shown
 class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     """Equation 3: rate = d_model^-0.5 min(step_num^-0.5, step_num warmup_steps^-1.5).
 
-    It grows linearly for `warmup_steps` steps and then falls with the inverse square root of the
-    step. step_num counts from 1: the optimizer's `iterations` is 0 at the first update.
+    It grows linearly for `warmup_steps` steps and then decays with the inverse square root of the
+        step. step_num counts from 1: the optimizer's `iterations` is 0 at the first update.
 
     Args:
         d_model: width of the model.
@@ -29,13 +29,13 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
     def __call__(self, step):
-        """Returns the rate of the next update, float32, by the number of earlier updates, int."""
+        """Returns the rate for the next update, float32, given the number of updates so far, int."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
 
     def fall(self, step_num):
-        """Equation 3 after the warm-up, by the number of the step from 1, without d_model^-0.5."""
+        """Equation 3 after the warm-up, for a step counted from 1, without d_model^-0.5."""
         return step_num**-0.5
 
     def get_config(self):
@@ -44,14 +44,14 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupToZero(WarmupInverseSquareRoot):
-    """The warm-up of equation 3, and then a fall to zero at the end of the run. Not the paper's.
+    """The warm-up of equation 3, followed by a decay to zero at the end of the run. Not in the paper.
 
     Args:
         d_model: width of the model.
-        warmup_steps: where the rate is largest, and as large as that of equation 3.
-        total_steps: steps of the run, an int; or a scalar variable, if the number is not yet known.
+        warmup_steps: where the rate is largest, and equal to that of equation 3.
+        total_steps: number of steps in the run, an int; or a scalar variable, if not yet known.
         scale: a factor on the rate.
-        shape: "linear", or "cosine", which falls slowly at first and at the end.
+        shape: "linear", or "cosine", which decays slowly at the beginning and at the end.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ def make_schedule(
             `decay`.
     """
     if config.learning_rate:
-        # Equation 3 is largest at warmup_steps, where it is (d_model warmup_steps)^-0.5.
+        # Equation 3 peaks at warmup_steps, with (d_model warmup_steps)^-0.5.
         scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
     else:
         scale = config.learning_rate_scale

@@ -1,8 +1,8 @@
 """One training step over a global batch, on any number of replicas (section 5).
 
 TrainingStep reads from top to bottom: `run` takes several steps, `_step` takes one on all replicas,
-`_replica_step` is what one replica does in it, `_gradients` and `_losses` are the backward and the
-forward pass over its rows.
+`_replica_step` is one replica's part in it, `_gradients` and `_losses` are the backward and forward
+passes over its rows.
 """
 
 import math
@@ -24,7 +24,7 @@ BATCH_SIGNATURE = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, N
 
 
 class LossesAndGradients(NamedTuple):
-    """The result of the backward pass over some rows; the sum over all rows is a step's."""
+    """The result of the backward pass over some rows; a step sums over all rows."""
 
     smoothed_loss: tf.Tensor  # float32 scalar, summed over target tokens
     loss: tf.Tensor  # the same without label smoothing
@@ -34,19 +34,20 @@ class LossesAndGradients(NamedTuple):
 class TrainingStep:
     """A model, its optimizer, and the compiled function that trains them.
 
-    Every replica receives the whole global batch, which is small, and works on its own rows: row n
-    belongs to replica n mod R. So the batch and the loss are the same for any number of replicas.
+    Every replica receives the whole global batch, which is small, and processes its own rows: row n
+        belongs to replica n mod R. So the batch and the loss are the same for any number of
+        replicas.
 
     Args:
-        model_config: the model to be made.
+        model_config: the configuration of the model to build.
         training_config: see TrainingConfig.
         strategy: its scope holds all variables, and its replicas share the rows of each batch.
 
     Attributes:
         model: the Transformer, with an adapter if training_config.lora_rank is given.
         optimizer: see make_optimizer.
-        total_steps: int32 variable, the number of steps of the whole run as far as it is known,
-            which a learning rate that falls to zero depends on; see TrainingConfig.decay.
+        total_steps: int32 variable, the number of steps in the whole run, as far as known, for a
+            learning rate that decays to zero; see TrainingConfig.decay.
     """
 
     def __init__(
@@ -68,17 +69,17 @@ class TrainingStep:
             self.optimizer = make_optimizer(model_config.d_model, training_config, self.total_steps)
             self.optimizer.build(self.model.trainable_variables)
 
-    # AutoGraph has nothing to convert here, and would take as long as all the tracing to see that.
+    # AutoGraph has nothing to convert here, but checking would double the tracing time.
     @tf.function(autograph=False, reduce_retracing=True)
     def run(self, iterator, steps: tf.Tensor, sums: StepSums) -> StepSums:
-        """Takes optimizer steps. How calls divide them makes no difference, to the last bit.
+        """Takes optimizer steps. Splitting them among calls gives bit-identical results.
 
         Args:
-            iterator: gives global batches, (source int32 [B, S], target int32 [B, T]), padded with
+            iterator: yields global batches, (source int32 [B, S], target int32 [B, T]), padded with
                 zeros.
-            steps: int32 scalar tensor, how many steps to take. (A Python number would be traced
-                anew for each value.)
-            sums: float64 scalars, to which those of the steps are added; see zero_sums.
+            steps: int32 scalar tensor, how many steps to take. (A Python number would cause a
+                retrace for each value.)
+            sums: float64 scalars, to which the steps' sums are added; see zero_sums.
 
         Returns:
             The new sums, float64 scalars.
@@ -97,7 +98,7 @@ class TrainingStep:
     def _step(self, source, target, sums: StepSums) -> StepSums:
         """Takes one step over a global batch on all replicas, and adds it to the sums."""
         on_replicas = self.strategy.run(self._replica_step, args=(source, target))
-        step = self.strategy.experimental_local_results(on_replicas)[0]  # all have the same
+        step = self.strategy.experimental_local_results(on_replicas)[0]  # equal on all replicas
         step = tf.nest.map_structure(lambda value: tf.cast(value, tf.float64), step)
         total = tf.nest.map_structure(tf.add, sums, step)
         return total._replace(skipped_in_row=(sums.skipped_in_row + 1) * step.skipped)
@@ -110,7 +111,7 @@ class TrainingStep:
             target: int32 [B, T].
 
         Returns:
-            float32 scalars of the whole global batch.
+            float32 scalars for the whole global batch.
         """
         replica = tf.distribute.get_replica_context()
         batch = _count_tokens(source, target)
@@ -134,15 +135,15 @@ class TrainingStep:
         )
 
     def _gradients(self, source, target, tokens) -> LossesAndGradients:
-        """Computes losses and gradients of some rows of the batch.
+        """Computes losses and gradients for some rows of the batch.
 
         Args:
             source: int32 [b, S], the rows.
             target: int32 [b, T].
-            tokens: float32 scalar, the target tokens of the whole global batch without padding.
+            tokens: float32 scalar, the number of target tokens in the global batch, without
+                padding.
 
-        Returns:
-            Losses summed over the rows, and gradients of the smoothed loss, which are divided by
+        Returns: Losses summed over the rows, and gradients of the smoothed loss, divided by
             `tokens` and scaled for the optimizer.
         """
         variables = [variable.value for variable in self.model.trainable_variables]
@@ -160,16 +161,18 @@ class TrainingStep:
         states, labels = self._states_and_labels(states, target)
         matrix = tf.cast(self.model.logits_embedding.embeddings, states.dtype)  # [V, D]
         bias = self.model.logits_embedding.bias
-        if bias is not None:  # it becomes one more column of the matrix, and every state ends in 1
+        if (
+            bias is not None
+        ):  # the bias becomes another column of the matrix, and every state ends in 1
             states = tf.pad(states, [[0, 0], [0, 1]], constant_values=1)
             matrix = tf.concat([matrix, tf.cast(bias, states.dtype)[:, None]], axis=1)
         return projected_cross_entropy(states, matrix, labels, self.config.label_smoothing)
 
     def _states_and_labels(self, states, target) -> tuple[tf.Tensor, tf.Tensor]:
-        """Selects the positions without padding, R of all rows: no others need logits.
+        """Selects the R positions without padding: only these need logits.
 
         Args:
-            states: [B, T, D], of the decoder.
+            states: [B, T, D], the decoder's states.
             target: int32 [B, T].
 
         Returns:
@@ -180,17 +183,17 @@ class TrainingStep:
 
     @tf.function(input_signature=BATCH_SIGNATURE, autograph=False)
     def held_out_loss(self, source, target):
-        """Sums the loss over a batch's tokens, without label smoothing and dropout: float32."""
+        """Sums the loss over a batch's tokens, without label smoothing or dropout: float32."""
         inputs, labels = teacher_forcing(source, target)
         return LabelSmoothedCrossEntropy(0.0, "sum")(labels, self.model(inputs, training=False))
 
     @property
     def trained_parameters(self) -> int:
-        """The number of parameters that are trained: all but those of frozen parts."""
+        """The number of trainable parameters, without frozen parts."""
         return sum(math.prod(variable.shape) for variable in self.model.trainable_variables)
 
     def rates(self) -> dict[str, float]:
-        """The learning rate of the next update, and with float16 the scale of the loss."""
+        """Returns the learning rate for the next update, and with float16 the loss scale."""
         rates = {"learning_rate": float(tf.convert_to_tensor(self.optimizer.learning_rate))}
         if self.optimizer.scaled:
             scale = self.optimizer.loss_scale.value
@@ -199,17 +202,17 @@ class TrainingStep:
 
 
 def zero_sums() -> StepSums:
-    """The sums to begin with, as tensors."""
+    """Returns the initial sums, as tensors."""
     return as_tensors(StepSums())
 
 
 def as_tensors(sums: StepSums) -> StepSums:
-    """The sums as `run` takes them: float64 scalars."""
+    """Converts the sums to float64 scalars, for `run`."""
     return tf.nest.map_structure(lambda value: tf.constant(value, tf.float64), sums)
 
 
 def _count_tokens(source, target) -> StepSums:
-    """Counts the tokens and positions of a global batch: float32 scalars. All other sums are 0."""
+    """Counts the tokens and positions in a global batch: float32 scalars. All other sums are 0."""
     target_tokens = tf.math.count_nonzero(tf.not_equal(target, PAD_ID))
     source_tokens = tf.math.count_nonzero(tf.not_equal(source, PAD_ID))
     return StepSums(
@@ -221,5 +224,5 @@ def _count_tokens(source, target) -> StepSums:
 
 
 def _rows_of_replica(ids, replica):
-    """The rows n of a batch, int32 [B, L], for which n mod R is the number of the replica."""
+    """Returns the rows n of a batch, int32 [B, L], with n mod R equal to the replica's number."""
     return ids[replica.replica_id_in_sync_group :: replica.num_replicas_in_sync]

@@ -1,4 +1,4 @@
-"""Where training runs, and how far it is repeatable."""
+"""Where training runs, and how reproducible it is."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.lone_worker import LoneWorker
 
-if TYPE_CHECKING:  # private names of TensorFlow, which only several workers need
+if TYPE_CHECKING:  # private TensorFlow names, needed only with several workers
     from keras_transformer.training.cluster import Cluster
 
 
@@ -20,28 +20,27 @@ def make_strategy(
     addresses: Addresses | None = None,
     connect_seconds: float = 300,
 ) -> tf.distribute.Strategy:
-    """Makes the strategy that a model is trained under. No device must have been used before.
+    """Makes the strategy for training a model. Must be called before any device is used.
 
     Args:
-        name: "one_device", the first GPU or the CPU; "mirrored", all GPUs of this machine; or
-            "multi_worker", those of all workers, or their CPUs. All workers must call this.
-        replicas: number of logical CPU devices per worker to use instead of all GPUs, to try the
-            last two on any machine.
+        name: "one_device", the first GPU or the CPU; "mirrored", all GPUs on this machine; or
+            "multi_worker", the GPUs or CPUs of all workers. All workers must call this.
+        replicas: number of logical CPU devices per worker instead of all GPUs, to try the last two
+            on any machine.
         addresses: the workers, for "multi_worker".
         connect_seconds: how long to wait for all workers.
 
-    Raises:
-        InputError: where the arguments do not go together, there is no GPU for "mirrored", some
-            workers do not come, or TensorFlow cannot start a server at this worker's address.
+    Raises: InputError: if the arguments are incompatible, there is no GPU for "mirrored", workers
+        are missing, or TensorFlow cannot start a server at this worker's address.
     """
-    rule = "must go with the strategy mirrored or multi_worker"
+    rule = "must be used with the strategy mirrored or multi_worker"
     require(replicas is None or name != "one_device", "replicas", rule, name)
     require(replicas is None or replicas >= 1, "replicas", "must be at least 1", replicas)
     if name == "one_device":
         return tf.distribute.get_strategy()
     may_use_cpu = replicas is not None or name == "multi_worker"
     has_device = may_use_cpu or bool(tf.config.list_physical_devices("GPU"))
-    rule = "must not be mirrored without a GPU, unless replicas=N asks for N replicas on the CPU"
+    rule = "must not be mirrored without a GPU, unless replicas=N requests N replicas on the CPU"
     require(has_device, "strategy", rule, "no GPU")
     if replicas is not None:
         cpu = tf.config.list_physical_devices("CPU")[0]
@@ -58,11 +57,11 @@ def make_strategy(
 def make_cluster(
     addresses: Addresses | None, model_dir: str | os.PathLike
 ) -> "Cluster | LoneWorker":
-    """Makes the cluster of the workers, once their strategy is made.
+    """Makes the cluster of workers, once their strategy is made.
 
     Args:
         addresses: the workers, for "multi_worker"; None for any other strategy.
-        model_dir: the directory of the model.
+        model_dir: the model directory.
     """
     if addresses is None or len(addresses.workers) == 1:
         return LoneWorker()
@@ -75,8 +74,8 @@ def make_repeatable(seed: int, deterministic: bool) -> None:
     """Seeds weights and dropout.
 
     Args:
-        seed: of Python, NumPy and Keras.
-        deterministic: whether to use operations that repeat bit for bit, which are slower on GPUs.
+        seed: the seed for Python, NumPy and Keras.
+        deterministic: whether to use deterministic operations, which are slower on GPUs.
     """
     keras.utils.set_random_seed(seed)
     if deterministic:

@@ -1,4 +1,4 @@
-"""A validation during training, which changes nothing that is saved."""
+"""Validation during training, which changes nothing that is saved."""
 
 import math
 
@@ -12,18 +12,18 @@ from keras_transformer.training.step import TrainingStep
 def validate(
     training_step: TrainingStep, data: TrainingData, step: int, histograms: bool
 ) -> dict[str, float]:
-    """Measures the model, and shows in TensorBoard what it does.
+    """Evaluates the model, and writes samples and pictures to TensorBoard.
 
     Args:
-        training_step: holds the model.
-        data: its held-out batches and samples are used, as far as there are any.
+        training_step: the training step, with the model.
+        data: its held-out batches and samples are used, if any.
         step: the number of steps so far, for the summaries.
         histograms: whether to write histograms of all parameters.
 
     Returns:
-        {"loss" (without label smoothing, nats per token), "perplexity"} of the held-out batches,
-        and the scores of the sample. Where the loss is not finite, nothing else is measured, as
-        such a model gives no answers.
+        {"loss" (without label smoothing, nats per token), "perplexity"} on the held-out batches,
+        and the scores of the sample. If the loss is not finite, nothing else is measured, as such a
+        model gives no answers.
     """
     measured = {}
     if data.validation is not None:

@@ -1,7 +1,7 @@
-"""The warm start: a new run begins with the weights of another model, as far as they fit.
+"""Warm start: initializes a new run with another model's weights, as far as they fit.
 
-Subwords of both vocabularies keep their embeddings. A model of fewer layers takes some of the
-trained ones, which makes a fast student of its teacher ("shrink and fine-tune", Shleifer and Rush
+Subwords in both vocabularies keep their embeddings. A model with fewer layers takes some of the
+trained ones, which makes a fast student from its teacher ("shrink and fine-tune", Shleifer and Rush
 2020, arXiv 2010.13002).
 """
 
@@ -33,7 +33,7 @@ _DEPTHS = ("num_layers", "decoder_layers")
 
 
 class _Embedding(NamedTuple):
-    """An embedding of a model, and the vocabulary that its rows belong to."""
+    """An embedding in a model, and the vocabulary of its rows."""
 
     layer: keras.Layer
     vocabulary: Subwords
@@ -45,24 +45,22 @@ def carry_over(
     model: Transformer,
     vocabularies: VocabularyPair,
 ) -> dict[str, tuple[int, int]]:
-    """Gives a new model the weights of a trained one.
+    """Copies a trained model's weights into a new one.
 
-    The rows of embeddings go by subword: a subword that both vocabularies have keeps its row, and
-    the rows of others stay as they were drawn. A stack with fewer layers than the trained one takes
-    those that `kept_layers` names.
+    Embedding rows are matched by subword: a subword in both vocabularies keeps its row, and other
+        rows keep their initial values. A stack with fewer layers than the trained one takes those
+        returned by `kept_layers`.
 
     Args:
-        trained: the model whose weights are taken.
-        trained_vocabularies: of `trained`.
-        model: the new model, which has the same layers, or fewer of them.
-        vocabularies: of `model`.
+        trained: the model to copy from.
+        trained_vocabularies: the vocabularies of `trained`.
+        model: the new model, with the same layers, or fewer of them.
+        vocabularies: the vocabularies of `model`.
 
-    Returns:
-        For each embedding of `model`, by the path of its matrix: how many rows it has, and how many
-        of them were carried over.
+    Returns: For each embedding in `model`, by the path of its matrix: its number of rows, and how
+        many of them were copied.
 
-    Raises:
-        InputError: where the layers differ, or the trained model has fewer of them.
+    Raises: InputError: if the layers differ, or the trained model has fewer of them.
     """
     trained_depths = _with_both_depths(trained.config)
     depths = _with_both_depths(model.config)
@@ -81,7 +79,7 @@ def carry_over(
         matrix = embedding.layer.embeddings
         kept = _carry_rows(trained_embeddings[number], embedding)
         counts[matrix.path] = (matrix.shape[0], kept)
-        text = "warm start: %s has %d subwords, %d of them carried over, the others drawn anew"
+        text = "warm start: %s has %d subwords, %d of them copied, the others initialized at random"
         logging.info(text, matrix.path, matrix.shape[0], kept)
     return counts
 
@@ -89,7 +87,7 @@ def carry_over(
 def check_same_layers(
     trained: TransformerConfig, model: TransformerConfig, may_differ: Collection[str]
 ) -> None:
-    """Raises InputError where a trained model and a new one differ in other fields than these."""
+    """Raises InputError if a trained model and a new one differ in fields other than these."""
     wanted = dataclasses.asdict(model)
     existing = dataclasses.asdict(trained)
     differences = [
@@ -97,12 +95,12 @@ def check_same_layers(
         for name in wanted
         if name not in may_differ and existing[name] != wanted[name]
     ]
-    rule = "must have the layers of the model that is to be trained"
+    rule = "must have the same layers as the model to train"
     require(not differences, "init_from", rule, "; ".join(differences))
 
 
 def _embeddings(model: Transformer, vocabularies: VocabularyPair) -> list[_Embedding]:
-    """The embeddings of a model, always in the same order; several may share a matrix."""
+    """Returns a model's embeddings in a fixed order; several may share a matrix."""
     return [
         _Embedding(model.embedding, vocabularies.source),
         _Embedding(model.target_embedding, vocabularies.target),
@@ -116,7 +114,7 @@ def _shares_its_matrix(embedding: _Embedding, later: list[_Embedding]) -> bool:
 
 
 def _carry_rows(trained: _Embedding, new: _Embedding) -> int:
-    """Copies the rows of subwords that both vocabularies have; returns their number."""
+    """Copies the rows of subwords in both vocabularies; returns their number."""
     rows, trained_rows = matching_rows(trained.vocabulary, new.vocabulary)
     _copy_rows(trained.layer.embeddings, trained_rows, new.layer.embeddings, rows)
     if trained.layer.bias is not None and new.layer.bias is not None:
@@ -133,14 +131,14 @@ def _copy_rows(
 
 
 def _with_both_depths(config: TransformerConfig) -> TransformerConfig:
-    """The same configuration with the depth of the decoder, which may be left out, written out."""
+    """Returns the configuration with the decoder's depth filled in, which may be omitted."""
     return dataclasses.replace(config, decoder_layers=config.num_decoder_layers)
 
 
 def kept_layers(trained: int, kept: int) -> list[int]:
-    """The numbers of the layers that a stack of `kept` layers takes from one of `trained` layers.
+    """Returns which layers a stack of `kept` layers takes from one of `trained` layers.
 
-    They are as far apart as possible, with the first and the last layer among them. A stack of a
+    They are spaced as evenly as possible, and include the first and the last layer. A stack with a
     single layer takes the first.
     """
     if kept == 1:
@@ -152,7 +150,7 @@ def _carry_stack(trained: Encoder | Decoder, stack: Encoder | Decoder) -> None:
     kept = kept_layers(len(trained.layers), len(stack.layers))
     if len(kept) < len(trained.layers):
         numbers = ", ".join(str(number + 1) for number in kept)
-        text = "warm start: the layers of the %s are those numbered %s of %d"
+        text = "warm start: the %s takes layers %s of %d"
         logging.info(text, stack.name, numbers, len(trained.layers))
     for number, layer in zip(kept, stack.layers, strict=True):
         _copy_weights(trained.layers[number].weights, layer.weights)
@@ -166,7 +164,7 @@ def _copy_weights(trained: Iterable[keras.Variable], weights: Iterable[keras.Var
 
 
 def _weights_beside_stacks(model: Transformer) -> list[keras.Variable]:
-    """All weights but those of the embeddings and of the two stacks."""
+    """Returns all weights except those of the embeddings and the two stacks."""
     carried_elsewhere = (
         model.embedding,
         model.target_embedding,
@@ -181,10 +179,10 @@ def _weights_beside_stacks(model: Transformer) -> list[keras.Variable]:
 def matching_rows(old: Subwords, new: Subwords) -> tuple[list[int], list[int]]:
     """Finds the subwords that two vocabularies share.
 
-    The special ids match whatever the vocabularies call them.
+    The special ids match, whatever their names.
 
     Returns:
-        The ids of these subwords in `new`, and their ids in `old`.
+        The subwords' ids in `new`, and their ids in `old`.
     """
     ids_in_old = {piece: id for id, piece in enumerate(old.pieces) if id > UNK_ID}
     rows = list(range(UNK_ID + 1))

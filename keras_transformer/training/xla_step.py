@@ -1,4 +1,4 @@
-"""The training step compiled by XLA, which needs batches of few different shapes."""
+"""The training step compiled by XLA, which requires batches with few different shapes."""
 
 import bisect
 import time
@@ -28,10 +28,10 @@ def bucket_shapes(
     """Lists the shapes that batches are padded to, one for each length.
 
     Args:
-        lengths: rising padded lengths, the last of which is at least that of every sentence.
-        tokens_per_batch: the largest rows x length, before the rows are rounded up.
-        parts: the number that rows are rounded up to a multiple of, so that all parts of a batch
-            (replicas x accumulate_steps) have as many rows.
+        lengths: padded lengths, ascending, the last one at least that of every sentence.
+        tokens_per_batch: maximum of rows x length, before rounding up the rows.
+        parts: rows are rounded up to a multiple of this, so that all parts of a batch (replicas x
+            accumulate_steps) have equally many rows.
     """
     shapes = []
     for length in lengths:
@@ -44,7 +44,7 @@ def bucket_shapes(
 def pad_to_bucket(
     shapes: Sequence[BatchShape], source: tf.Tensor, target: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pads an eager batch, int32 [b, S] and [b, T], to the smallest shape [B, L] that holds it."""
+    """Pads an eager batch, int32 [b, S] and [b, T], to the smallest shape [B, L] that fits."""
     longer = max(source.shape[1], target.shape[1])
     shape = shapes[bisect.bisect_left(shapes, longer, key=lambda shape: shape.length)]
     return _padded(source, shape), _padded(target, shape)
@@ -56,21 +56,21 @@ def _padded(ids: tf.Tensor, shape: BatchShape) -> tf.Tensor:
 
 
 class XlaTrainingStep(TrainingStep):
-    """A TrainingStep whose forward and backward pass are compiled by XLA.
+    """A TrainingStep whose forward and backward passes are compiled by XLA.
 
-    XLA compiles for each shape of a batch anew, which takes seconds to minutes. So batches are
-    padded to the `shapes` of a few lengths, and logits are computed at all positions, also at
-    padding, which has no part in the loss.
+    XLA recompiles for each batch shape, which takes seconds to minutes. So batches are padded to
+    `shapes` with a few lengths, and logits are computed at all positions, including padding, which
+    does not contribute to the loss.
 
     Args:
-        model_config: the model to be made.
+        model_config: the configuration of the model to build.
         training_config: see TrainingConfig.
         strategy: its scope holds all variables, and its replicas share the rows of each batch.
-        lengths: rising padded lengths that batches are cut by; see `bucket_shapes`.
+        lengths: padded lengths, ascending, of the buckets; see `bucket_shapes`.
 
     Attributes:
         shapes: the shapes of all batches.
-        compiled_shapes: {shape: seconds of its first step}, filled as shapes come up.
+        compiled_shapes: {shape: seconds of its first step}, filled as shapes occur.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class XlaTrainingStep(TrainingStep):
         super().__init__(model_config, training_config, strategy)
 
     def run(self, iterator, steps: tf.Tensor, sums: StepSums) -> StepSums:
-        """Takes optimizer steps, each in a call of its own.
+        """Takes optimizer steps, each in a separate call.
 
         Args:
-            iterator: gives global batches, (source int32 [B, S], target int32 [B, T]), padded with
+            iterator: yields global batches, (source int32 [B, S], target int32 [B, T]), padded with
                 zeros.
             steps: int32 scalar, how many steps to take.
-            sums: float64 scalars, to which those of the steps are added; see zero_sums.
+            sums: float64 scalars, to which the steps' sums are added; see zero_sums.
 
         Returns:
             The new sums, float64 scalars.
@@ -111,7 +111,7 @@ class XlaTrainingStep(TrainingStep):
                 logging.info(told, shape.rows, shape.length, seconds, count)
         return sums
 
-    # With a signature, one trace serves all shapes; XLA compiles the part within for each of them.
+    # With a signature, one trace serves all shapes; XLA compiles the inner part for each of them.
     @tf.function(input_signature=(*BATCH_SIGNATURE, _SUMS_SIGNATURE), autograph=False)
     def _compiled_step(self, source, target, sums):
         return self._step(source, target, sums)
@@ -121,7 +121,7 @@ class XlaTrainingStep(TrainingStep):
         return super()._gradients(source, target, tokens)
 
     def _states_and_labels(self, states, target):
-        """All positions in one row: XLA knows no shapes that depend on values."""
+        """Returns all positions as rows: XLA does not support value-dependent shapes."""
         states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
         labels = tf.reshape(target, [-1])  # [B T]
         return states, labels
