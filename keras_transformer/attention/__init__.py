@@ -1,1 +1,1 @@
-"""The attention of every head, as pictures and pages (Figures 3 to 5)."""
+"""Pictures and pages of the attention of every head (Figures 3 to 5)."""

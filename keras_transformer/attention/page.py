@@ -1,7 +1,6 @@
-"""One HTML page that shows every attention head of a sentence pair (Figures 3 to 5).
+"""An HTML page that shows every attention head for a sentence pair (Figures 3 to 5).
 
-The page is a single file that loads nothing: page.html, with script and style of the
-served page in it.
+The page is a single self-contained file: page.html, with the script and style of the served page.
 """
 
 import base64
@@ -15,20 +14,20 @@ import numpy as np
 from keras_transformer.attention.views import MEASURES, AttentionView, head_summary, word_labels
 from keras_transformer.markup import escaped
 
-# The name of each kind of attention in the data of the page's script.
+# The name of each kind of attention in the data for the page's script.
 SCRIPT_FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
 
 
 def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:
-    """Makes the page. Its weights are multiples of 1/255, the nearest to the given ones.
+    """Makes the page. Weights are rounded to multiples of 1/255.
 
     Args:
-        views: the three of a sentence pair, from attention_views.
+        views: the three views of a sentence pair, from attention_views.
         source: the sentence, for the heading.
         target: its translation, for the heading.
 
     Returns:
-        HTML, less than 1 MB for 60 subwords a side and 6 layers of 8 heads.
+        HTML, less than 1 MB for 60 subwords per side and 6 layers with 8 heads.
     """
     data = {
         "source_labels": word_labels(views[0].queries),
@@ -45,12 +44,12 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         for row in head_summary([view]):
             summary.append([round(number, 4) for number in row.measures])
         data["summary"][field] = summary
-    # Leaves what is no field as it is, such as $("figure").
+    # Leaves anything that is not a field unchanged, such as $("figure").
     return Template(_asset("page.html")).safe_substitute(
         source=escaped(source),
         target=escaped(target),
         style=_asset("figure.css"),
-        # "<" would let a word such as "</script>" end the script that it stands in.
+        # With "<", a word such as "</script>" would end the enclosing script.
         data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
         script=_asset("figure.js"),
     )

@@ -1,4 +1,4 @@
-"""Pictures of attention heads, drawn by matplotlib (the extra "figures")."""
+"""Pictures of attention heads, drawn with matplotlib (the extra "figures")."""
 
 import colorsys
 import importlib.util
@@ -18,18 +18,18 @@ if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.evaluation.sample import SampleAnswers
 
 INSTALL = install_command("figures")
-FAINT = 0.01  # lines of smaller weight are not drawn
+FAINT = 0.01  # lines with smaller weights are not drawn
 INK, PAPER, DARK_INK, DARK_PAPER = "#1b1b1b", "#fffefb", "#e8e6e1", "#16171a"
 DARK_STYLE = f"""<style>@media (prefers-color-scheme: dark) {{
 #patch_1 path {{ fill: {DARK_PAPER} !important }} text {{ fill: {DARK_INK} !important }}
 }}</style>"""
-# Points: between words, height of the lines, height of the boxes above them.
+# In points: distance of words, height of the lines, height of the boxes above them.
 PITCH, GAP, STRIP = 13, 100, 10
-# Pixels: the largest picture of all heads, the largest weight, the smallest one beside words.
+# In pixels: the largest picture of all heads, the largest weight, the smallest one with words.
 LARGEST_PICTURE, LARGEST_CELL, SMALLEST_WORD = 2400, 14, 6
 STYLE = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "keras-transformer",  # the same attention gives the same file
+    "svg.fonttype": "none",  # keep text as text
+    "svg.hashsalt": "keras-transformer",  # make files reproducible
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "sans-serif"],
 }
@@ -43,16 +43,15 @@ def has_matplotlib() -> bool:
 def head_picture(
     view: AttentionView, layer: int, heads: Sequence[int], word: str | None, suffix: str
 ) -> bytes:
-    """Draws one layer as in Figures 3 to 5: keys above queries, lines as opaque as their weights.
+    """Draws one layer as in Figures 3 to 5: keys above queries, with weights as line opacity.
 
     Args:
-        view: one kind of attention of a sentence.
+        view: one kind of attention for a sentence.
         layer: the layer to draw, from 1.
         heads: the heads to draw, from 1.
-        word: draws only the lines of its first occurrence among the labels of the queries, and the
-            weights as boxes under the words attended to, as in Figure 3; None draws all words.
-        suffix: the format: "svg", "png" or "pdf". An SVG picture follows the reader's choice of a
-            dark page.
+        word: draws only the lines of its first occurrence among the query labels, with the weights
+            as boxes under the words attended to, as in Figure 3; None draws all words.
+        suffix: the format: "svg", "png" or "pdf". An SVG picture follows the reader's dark mode.
     """
     from matplotlib.collections import LineCollection
 
@@ -90,13 +89,13 @@ def all_heads(view: AttentionView) -> np.ndarray:
     """Draws the heat maps of all heads, uint8 [Y, X, 3]: layers downwards, heads across.
 
     In each, queries run downwards and keys across. Very long sentences are drawn without words and
-    titles, which could not be read.
+    titles, which would be illegible.
     """
     import matplotlib
     from PIL import Image
 
     layers, heads, Q, P = view.weights.shape
-    # The gaps between heads, with their titles, are a row and a column without a value.
+    # The gaps between heads, with their titles, are a row and a column without values.
     grid = np.pad(view.weights, [(0, 0), (0, 0), (1, 0), (1, 0)], constant_values=np.nan)
     grid = grid.transpose(0, 2, 1, 3).reshape(layers * (Q + 1), heads * (P + 1))
     cell = max(1, min(LARGEST_CELL, LARGEST_PICTURE // max(grid.shape)))
@@ -123,12 +122,10 @@ def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndar
     """Makes the function that draws attention while a model is trained.
 
     Args:
-        sample: the sentences that are translated during training; the pair of median length is
-            drawn.
+        sample: the sentences translated during training; the pair of median length is drawn.
 
-    Returns:
-        A function of a model, which gives kind of attention -> `all_heads`; None, with a warning,
-        where matplotlib is not installed.
+    Returns: A function from a model to kind of attention -> `all_heads`; None, with a warning, if
+        matplotlib is not installed.
     """
     if not has_matplotlib():
         logging.warning("no attention pictures: matplotlib is not installed (%s)", INSTALL)
@@ -145,7 +142,7 @@ def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndar
 
 
 def head_colour(head: int) -> tuple[float, float, float]:
-    """The colour of a head, counted from 1: red, green and blue, as figure.js has it."""
+    """Returns the colour of a head, counted from 1: red, green and blue, as in figure.js."""
     return colorsys.hls_to_rgb((210 + 137.5 * (head - 1)) % 360 / 360, 0.45, 0.6)
 
 
@@ -154,11 +151,11 @@ def _labels(pieces: Sequence[str]) -> list[str]:
 
 
 def _write(axes, x: float, y: float, label: str, **style):
-    axes.text(x, y, label, color=INK, parse_math=False, **style)  # a "$" begins no formula
+    axes.text(x, y, label, color=INK, parse_math=False, **style)  # a "$" does not begin a formula
 
 
 def _figure(width: float, height: float):
-    """A figure of that many points with one bare axes, without pyplot and its backends."""
+    """Makes a figure of this size in points with bare axes, without pyplot and its backends."""
     from matplotlib.figure import Figure
 
     figure = Figure((width / 72, height / 72), dpi=72, facecolor=PAPER)
@@ -168,7 +165,7 @@ def _figure(width: float, height: float):
 
 
 def _saved(figure, suffix: str, dpi: int) -> bytes:
-    """The file, cut to what is drawn."""
+    """Returns the file, cropped to the drawing."""
     import matplotlib
 
     file = io.BytesIO()

@@ -1,9 +1,9 @@
-"""The three attentions of one sentence pair with its subwords, and what each head does in numbers.
+"""The three kinds of attention for a sentence pair with its subwords, and measures of each head.
 
-All pictures and tables of attention are made of these. The heads of Figure 3 attend far away: a
-large distance. The heads of Figure 4 attend sharply: a low entropy. Heads that follow positions
-rather than words have a large share on the diagonal or beside it; heads that rest have theirs on
-the sentence's boundary or on punctuation.
+All pictures and tables of attention are made from these. The heads in Figure 3 attend far away: a
+large distance. The heads in Figure 4 attend sharply: a low entropy. Heads that follow positions
+rather than words have a large share on or next to the diagonal; idle heads attend to the sentence
+boundary or to punctuation.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ BEGIN, END = "<s>", "</s>"
 
 
 class AttentionView(NamedTuple):
-    """One kind of attention: who attends to whom in every layer and head."""
+    """One kind of attention, in every layer and head."""
 
     kind: str  # one of KINDS
     queries: list[str]  # Q subwords that attend
@@ -31,17 +31,16 @@ class AttentionView(NamedTuple):
 
 
 def attention_views(found: "PairAttention") -> list[AttentionView]:
-    """Pairs the attention of a sentence pair with its subwords, in the order of KINDS.
+    """Pairs the attention for a sentence pair with its subwords, in the order of KINDS.
 
-    A target subword as a query stands for its prediction: it attends to the subwords written
-    before it, of which the first is "<s>".
+    A target subword as a query stands for its prediction: it attends to the preceding subwords, the
+        first of which is "<s>".
 
-    Raises:
-        InputError: if a weight is not finite, as the weights of the model may not be.
+    Raises: InputError: if a weight is not finite, as with damaged models.
     """
     source = found.source_pieces
     target = found.target_pieces
-    written = [BEGIN, *target[:-1]]  # what the decoder has read when it predicts each of `target`
+    written = [BEGIN, *target[:-1]]  # the decoder's input when it predicts each of `target`
     views = [
         AttentionView("encoder", source, source, found.encoder),
         AttentionView("decoder", target, written, found.decoder),
@@ -56,15 +55,15 @@ def attention_views(found: "PairAttention") -> list[AttentionView]:
 
 
 def word_labels(pieces: Sequence[str]) -> list[str]:
-    """Writes subwords for a reader: without marks, but "·" before one that continues a word.
+    """Formats subwords for readers: without marks, but with "·" before word continuations.
 
-    ["▁reg", "ister", ".", "</s>"] of SentencePiece and ["reg", "##ister", ".", "</s>"] of WordPiece
-    are both ["reg", "·ister", ".", "</s>"].
+    SentencePiece's ["▁reg", "ister", ".", "</s>"] and WordPiece's ["reg", "##ister", ".", "</s>"]
+    both become ["reg", "·ister", ".", "</s>"].
     """
     is_sentencepiece = any(piece.startswith("▁") for piece in pieces)
     labels = []
     for piece in pieces:
-        if is_sentencepiece:  # marks the pieces that begin a word
+        if is_sentencepiece:  # marks pieces that begin a word
             text = piece.removeprefix("▁")
             continues_a_word = not piece.startswith("▁")
         else:  # WordPiece marks the others
@@ -77,12 +76,12 @@ def word_labels(pieces: Sequence[str]) -> list[str]:
     return labels
 
 
-# Numbers of one head, each a mean over the queries. Shares are of weight 1. Query i of Q stands at
-# key i in self-attention, where key i of the decoder is the last word written; between languages,
-# at i (P - 1) / (Q - 1) of P keys, on the straight line from the first words to the last.
+# Measures of a head, averaged over the queries. Shares are fractions of the total weight 1. Query i
+# # of Q is at key i in self-attention, where the decoder's key i is the last word written; in #
+# cross-attention, at i (P - 1) / (Q - 1) of P keys, on the straight line from first to last words.
 MEASURES = {
     "entropy": "of the weights, in nats: 0 for one key, log n for n equal ones",
-    "distance": "mean |i − j|, i being where the subword stands among the keys j",
+    "distance": "mean |i − j|, where i is the subword's position among the keys j",
     "diagonal": "share of the nearest key, j = i",
     "previous": "share of j = i − 1, over the subwords that have it",
     "following": "share of j = i + 1, over the subwords that have it",
@@ -112,7 +111,7 @@ class HeadSummary(NamedTuple):
 
 
 def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
-    """Measures every head of every view, in their order."""
+    """Measures every head in every view, in order."""
     summaries = []
     for view in views:
         layers, heads = view.weights.shape[:2]
@@ -122,7 +121,7 @@ def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
 
 
 def _summary_of_head(view: AttentionView, layer: int, head: int) -> HeadSummary:
-    """The measures of one head; layer and head are counted from 0."""
+    """Returns the measures of one head; layer and head are counted from 0."""
     weights = view.weights[layer, head].astype(np.float64)  # [Q, P]
     queries, keys = weights.shape
     places = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i
@@ -146,18 +145,18 @@ def _summary_of_head(view: AttentionView, layer: int, head: int) -> HeadSummary:
 
 
 def _number(value: float) -> float:
-    """A number of Python; 0.0 for -0.0."""
+    """Converts to a Python number; -0.0 becomes 0.0."""
     return float(value) + 0.0
 
 
 def _share(weights: np.ndarray, places: np.ndarray) -> float:
-    """Mean weight of each query's key at `places`, int [Q], over those that are there."""
+    """Returns the mean weight of each query's key at `places`, int [Q], over existing ones."""
     there = (places >= 0) & (places < weights.shape[1])
     return weights[there, places[there]].mean() if there.any() else 0.0
 
 
 def summary_table(rows: Sequence[HeadSummary]) -> str:
-    """Formats rows as a table of text."""
+    """Formats rows as a text table."""
     cells = []
     for row in rows:
         numbers = [round(number, 3) for number in row.measures]

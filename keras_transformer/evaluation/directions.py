@@ -1,4 +1,4 @@
-"""BLEU and chrF of a model of several directions: of each, and their means."""
+"""BLEU and chrF for a model with several directions: for each, and their means."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from keras_transformer.errors import require
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.text_table import text_table
 
-# Of all directions together these are the same.
+# These are the same for all directions.
 _SIGNATURES = ("signature", "chrf_signature")
 
 
@@ -18,21 +18,21 @@ def direction_scores(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Any]:
-    """Scores the translations of each direction by themselves.
+    """Scores the translations in each direction separately.
 
     Args:
         translations: one for each sentence.
         references: one for each translation.
-        directions: that of each sentence, as "en-de".
+        directions: the direction of each sentence, such as "en-de".
         tokenize, lowercase: see `translation_scores`.
 
     Returns:
-        {"bleu", "chrf"}, the means of the directions, each of which counts the same; the signatures
-        of sacreBLEU; and {"directions": {"en-de": {"sentences", "bleu", "chrf",
-        "brevity_penalty", "length_ratio"}}}, in the order in which they first occur.
+        {"bleu", "chrf"}, unweighted means over the directions; sacreBLEU's signatures; and
+        {"directions": {"en-de": {"sentences", "bleu", "chrf", "brevity_penalty", "length_ratio"}}},
+        in the order in which they first occur.
 
     Raises:
-        InputError: if there are no sentences, or unequal numbers of them.
+        InputError: if there are no sentences, or their numbers differ.
     """
     counts = (len(translations), len(references), len(directions))
     rule = "must be as many as the references and the directions, and at least one"
@@ -54,7 +54,7 @@ def direction_scores(
 
 
 def directions_table(results: dict[str, Any]) -> str:
-    """Lays out what `direction_scores` has returned."""
+    """Formats the result of `direction_scores` as a table."""
     rows = [
         [name, scores["sentences"], f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}"]
         for name, scores in results["directions"].items()

@@ -1,4 +1,4 @@
-"""Scores a translator, or a parser, on the sentences of a split."""
+"""Scores a translator or a parser on a split."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,23 +25,23 @@ def evaluate(
     lowercase: bool = False,
     directions: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Translates or parses a split, or the beginning of one, and scores the answers.
+    """Translates or parses a split, or its beginning, and scores the answers.
 
     Args:
         translator: the model.
         texts: the sources, and one reference for each.
         batches: the records of the split; see `perplexity`.
-        trees: the gold trees of the sources, if they are to be parsed; None for translations.
+        trees: the gold trees of the sources, for a parser; None for translations.
         language: the language of the references, such as "de", for `paper_bleu`.
         tokenize: sacreBLEU's tokenization; see `translation_scores`.
         lowercase: whether BLEU and chrF ignore case.
-        directions: that of each text, as "en-de", if there are several.
+        directions: the direction of each text, such as "en-de", if there are several.
 
     Returns:
         The scores: those of `translation_scores` and `paper_bleu`, or of `direction_scores`, or of
-        `parsing_scores` and what trees needed to be repaired; those of `perplexity`; {"sentences",
-        "truncated" (sources longer than the model reads), "beam_size", "alpha"}; and what is known
-        of the checkpoint. Then the best answer to each source.
+            `parsing_scores` and the repairs of trees; those of `perplexity`; {"sentences",
+            "truncated" (sources beyond the model's limit), "beam_size", "alpha"}; and the known
+            facts about the checkpoint. Then the best answer to each source.
 
     Raises:
         InputError: if there are no sentences, or the weights are not finite.
@@ -75,9 +75,9 @@ def evaluate(
 def perplexity(
     translator: Translator, batches: Iterable[tuple[tf.Tensor, tf.Tensor]]
 ) -> dict[str, Any]:
-    """Measures the perplexity of a translator, and shows a progress bar on stderr.
+    """Measures a translator's perplexity, with a progress bar on stderr.
 
-    Only perplexities of models with the same vocabulary can be compared.
+    Perplexities are only comparable between models with the same vocabulary.
 
     Args:
         translator: the model.
@@ -87,7 +87,7 @@ def perplexity(
         {"perplexity", "cross_entropy" in nats per token, "tokens"}; see `held_out_perplexity`.
 
     Raises:
-        InputError: if there is no token, or the weights are not finite.
+        InputError: if there are no tokens, or the weights are not finite.
     """
     batches = list(batches)
 

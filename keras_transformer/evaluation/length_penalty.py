@@ -1,4 +1,4 @@
-"""Chooses alpha of the length penalty (section 6.1) on a split, as the paper did."""
+"""Chooses the length penalty's alpha (section 6.1) on a split, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.translate.translator import Translator
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
-# BLEU of a thousand sentences that says nothing: a handful of words.
+# An insignificant difference in BLEU on a thousand sentences: a handful of words.
 NOISE = 0.1
 
 
@@ -21,19 +21,19 @@ def bleu_by_alpha(
     lowercase: bool = False,
     directions: Sequence[str] | None = None,
 ) -> dict[float, float]:
-    """Translates a split once for each of ALPHAS; progress is shown on stderr.
+    """Translates a split once for each of ALPHAS, with progress on stderr.
 
     Args:
-        translator: the model, of a model directory or a .keras file.
-        sources, references: of the split.
+        translator: the model, from a model directory or a .keras file.
+        sources, references: the texts of the split.
         tokenize, lowercase: see `translation_scores`.
-        directions: that of each source, if there are several. BLEU is then the mean of them.
+        directions: the direction of each source, if there are several. BLEU is then the mean.
 
     Returns:
         {alpha: BLEU}.
 
     Raises:
-        InputError: for an export, whose alpha is fixed, and where there are no sentences.
+        InputError: for an export, whose alpha is fixed, and if there are no sentences.
     """
     scores = {}
     for alpha in ALPHAS:
@@ -49,14 +49,14 @@ def bleu_by_alpha(
 
 
 def safest_alpha(scores: Mapping[float, float]) -> float:
-    """Chooses the smallest alpha that has a good BLEU, and so has the next larger one.
+    """Chooses the smallest alpha whose BLEU is good, and whose next larger alpha's is, too.
 
-    Above some alpha, translations become too long all at once, and on other text that may happen a
-    little sooner. So an alpha counts as the next larger one does, if that one is worse; and of
-    those that count as much as the best one, but for NOISE, the smallest is chosen.
+    Above some alpha, translations suddenly become too long, and on other text this may happen at a
+    slightly smaller one. So each alpha counts as the worse of itself and the next larger one; among
+    those within NOISE of the best, the smallest is chosen.
 
     Args:
-        scores: {alpha: BLEU}, as of `bleu_by_alpha`.
+        scores: {alpha: BLEU}, from `bleu_by_alpha`.
     """
     alphas = sorted(scores)
     larger_alphas = [*alphas[1:], alphas[-1]]

@@ -1,7 +1,7 @@
-"""Results of evaluations and of training in a model directory, read without TensorFlow.
+"""Results of evaluation and training in a model directory, read without TensorFlow.
 
-evaluation-SPLIT.json   the last result of an evaluation on that split
-decoding.json           the length penalty that was chosen for the model, if any
+evaluation-SPLIT.json   the latest evaluation result on that split
+decoding.json           the length penalty chosen for the model, if any
 """
 
 import dataclasses
@@ -17,12 +17,12 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.training.checkpoint_files import read_records
 from keras_transformer.training.model_directory import DECODING_FILE
 
-# What tables use of a split's results.
+# The results of a split that tables use.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
-    """Writes the results of a split. If the file cannot be written, there is only a warning."""
+    """Writes a split's results. If the file cannot be written, only warns."""
     path = to_path(model_dir) / f"evaluation-{split}.json"
     try:
         write_json(path, results)
@@ -31,10 +31,9 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
-    """Reads the last results of a split.
+    """Reads a split's latest results.
 
-    Returns:
-        The results, or None where the split has not been evaluated.
+    Returns: The results, or None if the split has not been evaluated.
 
     Raises:
         InputError: if the file is damaged.
@@ -45,12 +44,12 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
 
 @dataclasses.dataclass(frozen=True)
 class ChosenDecoding:
-    """The search that was chosen for a model: `load` uses it where nothing else is asked for.
+    """The search options chosen for a model: `load` uses them by default.
 
-    Of a model that was an export, it is known what was chosen, and not why.
+    For a model from an export, the choice is known, but not its reasons.
     """
 
-    alpha: Amount  # of the length penalty, with this number of beams
+    alpha: Amount  # for the length penalty, with this number of beams
     beam_size: Size
     bleu: Amount | None = None  # that it had
     split: str | None = None  # on which it was chosen
@@ -64,12 +63,12 @@ class ChosenDecoding:
 
 
 def write_chosen_decoding(model_dir: str | Path, chosen: ChosenDecoding) -> None:
-    """Has a model directory remember how it is to translate."""
+    """Stores the chosen search options in a model directory."""
     write_json(to_path(model_dir) / DECODING_FILE, dataclasses.asdict(chosen))
 
 
 def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
-    """Reads what was chosen for a model directory; None where nothing was.
+    """Reads a model directory's chosen search options; None if there are none.
 
     Raises:
         InputError: if the file is damaged.
@@ -79,10 +78,10 @@ def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
-    """Reads how far training had come at its last checkpoint.
+    """Reads the state of training at its last checkpoint.
 
     Returns:
-        {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
+        {"steps", "minutes", "perplexity" on the validation split}, each None if unknown.
 
     Raises:
         InputError: if the record of a checkpoint is damaged.

@@ -1,7 +1,7 @@
-"""How well a model translates text as users write it, beside its text as it is.
+"""Robustness: how well a model translates text as users write it, compared to clean text.
 
 Users write in capitals, in title case, with typos, without a full stop, and single words. Training
-text mostly has none of these, and a model may fail at what a reader would hardly notice.
+text rarely does, and a model may fail on changes that a reader would hardly notice.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from keras_transformer.text_changes import (
 from keras_transformer.text_table import text_table
 from keras_transformer.translate.translator import Translator
 
-# Name -> what is done to the sources, and to the references.
+# Name -> the changes to the sources, and to the references.
 _CHANGES: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
     "upper": (in_capitals, in_capitals),
     "title": (in_title_case, in_title_case),
@@ -32,10 +32,10 @@ _NAMES = {
     "typos": "with typos",
     "no_stop": "without the last full stop",
 }
-# Words that are translated alone: the most frequent ones, of at least so many letters.
+# Words translated alone: the most frequent ones with at least this many letters.
 _SINGLE_WORDS = 200
 _FEWEST_LETTERS = 3
-# A longer translation of one word is no translation of it.
+# A longer translation of one word counts as bad.
 _MOST_WORDS = 3
 
 
@@ -53,15 +53,15 @@ def robustness(
         translator: the model.
         sources: sentences.
         references: one for each source.
-        plain: the scores of the sources as they are, of `translation_scores`.
+        plain: the scores for the unchanged sources, from `translation_scores`.
         tokenize, lowercase: see `translation_scores`.
 
     Returns:
         Name -> {"bleu", "chrf"}: "plain", "upper" and "title" (against references in capitals and
-        in title case), "typos" in one of seven words (against the references as they are), and
-        "no_stop" (sources and references without the last full stop). Also {"one_word": {"words",
-        "bad"}}: how many words of the sources were translated alone, and in percent, how many
-        of the translations are no word, have more than three words, or a word twice.
+        in title case), "typos" in one of seven words (against the unchanged references), and
+        "no_stop" (sources and references without the final full stop). Also {"one_word": {"words",
+        "bad"}}: how many source words were translated alone, and the percentage of translations
+        with no word, more than three words, or a repeated word.
     """
     results = {"plain": _bleu_and_chrf(plain)}
     for name, (change_source, change_reference) in _CHANGES.items():
@@ -77,7 +77,7 @@ def robustness(
 
 
 def robustness_table(results: dict[str, Any]) -> str:
-    """Lays out what `robustness` has returned, with each BLEU in percent of that of plain text."""
+    """Formats the result of `robustness` as a table, with BLEU relative to that of plain text."""
     whole = results["plain"]["bleu"]
     rows = []
     for name, shown in _NAMES.items():
@@ -90,13 +90,13 @@ def robustness_table(results: dict[str, Any]) -> str:
         return table
     share, words = one_word["bad"], one_word["words"]
     return (
-        f"{table}\n{share}% of {words} words alone have a translation of more than {_MOST_WORDS} "
-        "words, with a word twice, or with none."
+        f"{table}\n{share}% of {words} words translated alone give more than {_MOST_WORDS} "
+        "words, a repeated word, or none."
     )
 
 
 def single_words(sources: Sequence[str]) -> list[str]:
-    """The most frequent words of three letters or more, in order; of equal ones, the first."""
+    """Returns the most frequent words of three letters or more, in order; the first on ties."""
     counts = Counter()
     for text in sources:
         counts.update(word for word in text.split() if word.isalpha())
@@ -105,7 +105,7 @@ def single_words(sources: Sequence[str]) -> list[str]:
 
 
 def is_bad_for_a_word(translation: str) -> bool:
-    """Whether a text cannot translate one word: it is blank, long, or has a word twice."""
+    """Whether a text cannot be a translation of one word: it is blank, long, or repeats a word."""
     words = [word.strip(".,;:!?").casefold() for word in translation.split()]
     words = [word for word in words if word]
     return not 0 < len(words) <= _MOST_WORDS or len(set(words)) < len(words)

@@ -1,4 +1,4 @@
-"""Answers to a few validation sentences during training, with their score."""
+"""Answers to a few validation sentences during training, with their scores."""
 
 import random
 import re
@@ -22,22 +22,22 @@ from keras_transformer.search.weights import update_weights
 from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-SHOWN = 8  # rows of the table
+SHOWN = 8  # rows in the table
 
 
 class SampleAnswers:
     """Greedy answers to a fixed sample: the `translate_sample` of training.TrainingData.
 
-    The sentences are drawn with a seed of their own, so that they are the same each time and the
-    random numbers of training do not change.
+    The sentences are drawn with a separate seed, so that they are the same each time and do not
+    affect the random numbers in training.
 
     Args:
-        sources, references: the whole split; the references of a parser are gold trees.
+        sources, references: the whole split; a parser's references are gold trees.
         sentences: size of the sample.
         max_length: length of the longest source in subwords.
-        task_options: the fields of the Linearisation, if sources are to be parsed.
-        directions: that of each sentence, as "en-de", if there are several. The sample has equally
-            many sentences of each, as far as there are.
+        task_options: the fields of the Linearisation, for a parser.
+        directions: the direction of each sentence, such as "en-de", if there are several. The
+            sample has equally many sentences of each, if possible.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class SampleAnswers:
         self.translator: Translator | Parser | None = None
 
     def translator_of(self, model: Transformer) -> Translator | Parser:
-        """A translator with the weights that the model, each time the same one, has now."""
-        if self.translator is None:  # its graphs are traced once
+        """Returns a translator with the current weights of the model, always the same one."""
+        if self.translator is None:  # its graphs are only traced once
             self.compiled = compile_model(model)
             settings = SearchSettings(self.config)
             engine = TensorFlowEngine(SearchGraphs(self.compiled, settings))
@@ -98,8 +98,8 @@ class SampleAnswers:
         """Answers the sample, scores the answers, and logs one of them.
 
         Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers
-        as a table in Markdown. Of several directions, "bleu" and "chrf" are means, and there are
-        {"bleu_en-de", "chrf_en-de"} for each.
+        as a Markdown table. With several directions, "bleu" and "chrf" are means, and each has
+        {"bleu_en-de", "chrf_en-de"}.
         """
         translator = self.translator_of(model)
         found = [best for best, *_ in translator.translate(self.sources, scores=False)]
@@ -124,12 +124,12 @@ class SampleAnswers:
 
 
 def _drawn(numbers: Sequence[int], size: int) -> list[int]:
-    """Draws at most `size` of the numbers, and gives them in order."""
+    """Draws at most `size` of the numbers, and returns them in order."""
     return sorted(random.Random(1).sample(numbers, min(size, len(numbers))))
 
 
 def _drawn_of_each(directions: Sequence[str], size: int) -> list[int]:
-    """Draws places of about `size` sentences in all: equally many of each direction, at least 1."""
+    """Draws indices of about `size` sentences: equally many per direction, at least 1."""
     places = {name: [] for name in directions}
     for place, name in enumerate(directions):
         places[name].append(place)
@@ -138,5 +138,5 @@ def _drawn_of_each(directions: Sequence[str], size: int) -> list[int]:
 
 
 def _literal(text: str | Tree) -> str:
-    """Writes a text so that none of its characters has a meaning in Markdown."""
+    """Escapes a text for Markdown."""
     return re.sub(r"[^\w ]|_", lambda mark: f"&#{ord(mark[0])};", str(text))

@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, by sacreBLEU (Post 2018), and BLEU as the paper computed it."""
+"""BLEU and chrF from sacreBLEU (Post 2018), and BLEU as computed in the paper."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from keras_transformer.errors import require
 
-# A character between two hyphens counts for the first hyphen only, as in get_ende_bleu.sh: "a-b-c"
+# A character between two hyphens only counts for the first one, as in get_ende_bleu.sh: "a-b-c" #
 # becomes "a ##AT##-##AT## b-c".
 _HYPHEN = re.compile(r"(\S)-(\S)")
-# Moses always separates these from the last word of a sentence; sacremoses does not always.
+# Moses always separates these from the last word in a sentence; sacremoses does not.
 _LAST_MARK = re.compile(r"(?<=[^\s.])([.'])\s*$")
 
 
@@ -27,22 +27,22 @@ def translation_scores(
     Args:
         translations: one for each sentence; empty ones are allowed.
         references: one for each translation.
-        tokenize: sacreBLEU's tokenization for BLEU: "13a" is WMT's, "none" is for text that is
-            tokenized already. chrF needs none.
+        tokenize: sacreBLEU's tokenization for BLEU: "13a" is WMT's, "none" is for tokenized text.
+            chrF needs none.
         lowercase: whether BLEU and chrF ignore case.
 
     Returns:
-        {"bleu", "chrf"} in percent, {"signature", "chrf_signature"} of sacreBLEU, and
+        {"bleu", "chrf"} in percent, sacreBLEU's {"signature", "chrf_signature"}, and
         {"brevity_penalty", "length_ratio"}.
 
     Raises:
-        InputError: if there are no sentences, or unequal numbers of them.
+        InputError: if there are no sentences, or their numbers differ.
     """
     received = f"{len(translations)} translations of {len(references)} references"
     is_paired = 0 < len(references) == len(translations)
     rule = "must be as many as the references, and at least one"
     require(is_paired, "translations", rule, received)
-    # force=True: sacreBLEU would warn about references that are tokenized already.
+    # force=True: sacreBLEU would warn about tokenized references.
     bleu_metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     chrf_metric = CHRF(lowercase=lowercase)
     bleu = bleu_metric.corpus_score(translations, [references])
@@ -60,16 +60,16 @@ def translation_scores(
 def paper_bleu(
     translations: Sequence[str], references: Sequence[str], language: str = "de"
 ) -> dict[str, Any]:
-    """Scores as the paper did on newstest2014: Moses tokens, split compounds, no smoothing.
+    """Scores like the paper on newstest2014: Moses tokens, split compounds, no smoothing.
 
-    These are the steps of tensor2tensor's get_ende_bleu.sh, for comparison with papers of that
-    time, except that the references are tokenized here, too. Such scores depend on the tokenizer
+    These are the steps of tensor2tensor's get_ende_bleu.sh, for comparison with papers from that
+    time, except that references are tokenized, too. Such scores depend on the tokenizer
     (sacremoses, the extra "paper") and are mostly higher than sacreBLEU's.
 
     Args:
         translations: one for each sentence.
         references: one for each translation.
-        language: the language of both, such as "de", whose rules of Moses are used.
+        language: the language of both, such as "de", for Moses' rules.
 
     Returns:
         {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning if sacremoses is not
@@ -78,7 +78,7 @@ def paper_bleu(
     try:
         tokenize = moses_tokenizer(language)
     except ImportError:
-        logging.warning("paper_bleu is left out: it needs the package sacremoses (extra paper).")
+        logging.warning("paper_bleu is omitted: it requires the package sacremoses (extra paper).")
         return {}
     tokenized_translations = [tokenize(text) for text in translations]
     tokenized_references = [tokenize(text) for text in references]
@@ -92,10 +92,10 @@ def paper_bleu(
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:
-    """Makes a function that puts spaces between the tokens of a sentence, as Moses does.
+    """Makes a function that separates the tokens of a sentence by spaces, like Moses.
 
-    In German, as is usual, words are split at hyphens too: "rich-text" becomes
-    "rich ##AT##-##AT## text".
+    In German, as usual, words are also split at hyphens: "rich-text" becomes "rich ##AT##-##AT##
+        text".
 
     Args:
         language: such as "de".

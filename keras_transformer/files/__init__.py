@@ -1,1 +1,1 @@
-"""Local and remote files: written whole or not at all, checked when they are read, locked."""
+"""Local and remote files: atomic writes, checked reads, locks."""

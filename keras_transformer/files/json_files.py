@@ -1,4 +1,4 @@
-"""JSON files: written whole or not at all, and checked when they are read."""
+"""JSON files: written atomically, and checked when read."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
 def write_json(path: str | os.PathLike, content: Any) -> None:
-    """Replaces a file by indented JSON as `replacing` does."""
+    """Replaces a file by indented JSON, like `replacing`."""
     write_file(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -23,14 +23,12 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
 
     Args:
         path: the file, local or remote.
-        kind: what the file must hold, as `fields.from_json` takes it; an object if not given.
+        kind: the required content, as for `fields.from_json`; an object if not given.
 
-    Returns:
-        The content of the file, as `fields.from_json` returns it.
+    Returns: The file's content, as returned by `fields.from_json`.
 
-    Raises:
-        InputError: if there is no such file, or it holds anything else.
-        OSError: if it cannot be read.
+    Raises: InputError: if there is no such file, or it has other content. OSError: if it cannot be
+        read.
     """
     require_end(path)
     try:
@@ -41,20 +39,19 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
 
 
 def parse_json(content: bytes, name: str, kind: Any) -> Any:
-    """Returns what bytes of JSON hold, checked against an annotation.
+    """Parses JSON bytes, and checks them against an annotation.
 
     Args:
         content: JSON in UTF-8.
-        name: what the bytes are, for errors.
-        kind: what they must hold, as `fields.from_json` takes it.
+        name: the name of the content, for errors.
+        kind: the required content, as for `fields.from_json`.
 
-    Raises:
-        InputError: if they hold anything else, or more than _MAX_DEPTH levels.
+    Raises: InputError: if they have other content, or more than _MAX_DEPTH levels.
     """
     try:
         parsed = json.loads(content.decode("utf-8"))
         written = json.dumps(parsed, ensure_ascii=False, indent=1)  # a space for each level
-        written.encode("utf-8")  # fails for half a surrogate pair, which is no text
+        written.encode("utf-8")  # fails for lone surrogates, which are not text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Folders that one process at a time may write to."""
+"""Locks for folders that only one process at a time may write to."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason
 from keras_transformer.files.paths import RemotePath, to_path
 
-LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
+LOCK_HOLDER = b"process "  # beginning of a lock file, once a process has held the lock
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
 
     Raises:
         InputError: if another process holds the lock.
-        OSError: if the folder cannot be made or written to.
+        OSError: if the folder cannot be created or written to.
     """
     import filelock  # takes 30 ms, and only some programs lock a folder
 
@@ -48,7 +48,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
         raise InputError(argument, "must not be in use by another process", received) from None
     except OSError as error:
         _warn_of_no_lock(path, reason(error))
-    with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
+    with contextlib.suppress(OSError):  # a note for people; the lock does not depend on it
         path.write_bytes(LOCK_HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode())
     try:
         yield
@@ -57,6 +57,6 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
 
 
 def _warn_of_no_lock(path: "Path | RemotePath", why: str) -> None:
-    """Says that nothing keeps a second process from using a folder at the same time."""
-    rule = "use it by one process at a time"
+    """Warns that nothing keeps a second process from using a folder at the same time."""
+    rule = "use it from one process at a time"
     logging.warning("%s cannot be locked (%s): %s", path.parent, why, rule)

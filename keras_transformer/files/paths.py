@@ -1,6 +1,6 @@
-"""Paths of local files, and of remote ones (gs://BUCKET/FILE) with the methods of pathlib.
+"""Paths of local files, and of remote ones (gs://BUCKET/FILE) with pathlib's methods.
 
-TensorFlow is imported for remote ones alone.
+TensorFlow is only imported for remote paths.
 """
 
 import contextlib
@@ -16,15 +16,14 @@ from keras_transformer.errors import InputError, reason, require
 
 
 def to_path(path: str | os.PathLike) -> "Path | RemotePath":
-    """Returns a path of pathlib, or a RemotePath for "SCHEME://...", except for "file://".
+    """Returns a pathlib path, or a RemotePath for "SCHEME://..." other than "file://".
 
-    Remote file systems are those that TensorFlow knows, and tensorflow-io where it is installed.
+    Remote file systems are those of TensorFlow, and of tensorflow-io if installed.
 
-    Raises:
-        InputError: for what no file can be called: NUL characters, and halves of surrogate pairs.
+    Raises: InputError: for invalid file names: NUL characters and lone surrogates.
     """
     text = os.fspath(path).removeprefix("file://")
-    rule = "must be a name that a file can have"
+    rule = "must be a valid file name"
     require("\0" not in text, "path", rule, ascii(text))
     try:
         os.fsencode(text)
@@ -42,18 +41,18 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
 
 
 def require_name(path: str | os.PathLike, argument: str) -> None:
-    """Raises InputError for an empty path, which would stand for the working directory."""
+    """Raises InputError for an empty path, which would mean the working directory."""
     require(os.fspath(path) != "", argument, "must be given: the name of a directory", "''")
 
 
 class RemotePath(PurePosixPath):
-    """A file or folder of a file system that is not local, with the methods of pathlib.Path.
+    """A file or folder on a remote file system, with the methods of pathlib.Path.
 
-    Every method raises an OSError where the file system refuses, as those of pathlib do.
+    Every method raises an OSError if the file system refuses, as in pathlib.
     """
 
     def __str__(self) -> str:
-        return super().__str__().replace(":/", "://", 1)  # pathlib keeps one slash
+        return super().__str__().replace(":/", "://", 1)  # pathlib keeps only one slash
 
     def exists(self) -> bool:
         with self.file_system() as gfile:
@@ -75,7 +74,7 @@ class RemotePath(PurePosixPath):
             return map(RemotePath, gfile.glob(str(self / pattern)))
 
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
-        """Makes a folder with its parents, if there is none; the arguments change nothing."""
+        """Creates a folder with its parents, if there is none; the arguments are ignored."""
         with self.file_system() as gfile:
             gfile.makedirs(str(self))
 
@@ -89,8 +88,8 @@ class RemotePath(PurePosixPath):
                 gfile.remove(str(self))
 
     def replace(self, target: "RemotePath") -> None:
-        """Gives a file another name; not all file systems can do this with a folder."""
-        if target != self:  # a copy, and then the file would be removed
+        """Renames a file; not all file systems can rename a folder."""
+        if target != self:  # it would copy and then remove the file
             with self.file_system() as gfile:
                 gfile.rename(str(self), str(target), overwrite=True)
 
@@ -106,7 +105,7 @@ class RemotePath(PurePosixPath):
 
     @contextlib.contextmanager
     def file_system(self) -> Iterator[Any]:
-        """Gives tf.io.gfile; in the block, errors of TensorFlow become OSErrors with this path."""
+        """Yields tf.io.gfile; in the block, TensorFlow's errors become OSErrors with this path."""
         import tensorflow as tf
 
         try:
@@ -118,10 +117,9 @@ class RemotePath(PurePosixPath):
 
 
 def resolved(path: str | os.PathLike) -> "Path | RemotePath":
-    """Returns what a path leads to where all symbolic links are followed.
+    """Resolves all symbolic links in a path.
 
-    Raises:
-        InputError: where they lead to each other.
+    Raises: InputError: if they form a loop.
     """
     path = to_path(path)
     if isinstance(path, RemotePath):
@@ -131,18 +129,18 @@ def resolved(path: str | os.PathLike) -> "Path | RemotePath":
         target.stat()
     except OSError as error:
         rule = "must lead to a file or folder"
-        require(error.errno != errno.ELOOP, None, rule, "links that lead to each other", path)
+        require(error.errno != errno.ELOOP, None, rule, "a loop of links", path)
     return target
 
 
 def is_device(path: str | os.PathLike) -> bool:
-    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
+    """Whether `path` is a pipe, a terminal or the like, which a file must not replace."""
     file = to_path(path)
     return file.exists() and not file.is_file() and not file.is_dir()
 
 
 def remove_folder(path: "Path | RemotePath") -> None:
-    """Removes a folder and all in it, as far as it exists and can be removed."""
+    """Removes a folder and its content, as far as possible."""
     if isinstance(path, Path):
         shutil.rmtree(path, ignore_errors=True)
         return

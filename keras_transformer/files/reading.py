@@ -1,4 +1,4 @@
-"""Reads bytes, also of compressed files, lines of text, and digests of content."""
+"""Reads bytes, also from compressed files, lines of text, and digests of content."""
 
 import codecs
 import contextlib
@@ -15,20 +15,20 @@ from typing import Any, BinaryIO
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import RemotePath, to_path
 
-# The first bytes of a compressed file, and the ending that its name must have.
+# The first bytes of compressed files, and their required suffixes.
 COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
-# The byte order marks of UTF-16, and which one follows: no file in UTF-8 begins so.
+# The byte order marks of UTF-16; no UTF-8 file begins with them.
 UTF_16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def require_end(path: str | os.PathLike, argument: str | None = None) -> None:
-    """Refuses to read a device such as /dev/zero, which has no end.
+    """Rejects devices without an end, such as /dev/zero.
 
-    Pipes, terminals and the empty device are read like files.
+    Pipes, terminals and the null device are read like files.
 
     Args:
-        path: what is to be read.
-        argument: what the caller calls it, for errors; they name the path if it is not given.
+        path: the file to read.
+        argument: the caller's name for it, for errors; they name the path if it is not given.
 
     Raises:
         InputError: for such a device.
@@ -56,7 +56,7 @@ def file_digest(path: str | os.PathLike) -> str:
 
 
 def uncompressed_name(path: str | os.PathLike) -> PurePath:
-    """The name of a file, without the ending of a compressed one."""
+    """Returns a file's name without a compression suffix."""
     name = PurePath(path)
     return name.with_suffix("") if name.suffix in COMPRESSED.values() else name
 
@@ -66,11 +66,10 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
 
     Raises:
-        InputError: for a .zst file where the package that reads it is missing, and for a device
-            that has no end.
-        OSError: where there is no such file, or it cannot be read.
-        gzip.BadGzipFile, zlib.error: where compressed bytes are damaged.
-        EOFError: where they end too soon.
+        InputError: for a .zst file if the package that reads it is missing, and for a device
+            without an end. OSError: if there is no such file, or it cannot be read.
+            gzip.BadGzipFile, zlib.error: if compressed bytes are damaged. EOFError: if they are
+            truncated.
     """
     require_end(path)
     with to_path(path).open("rb") as file:
@@ -83,11 +82,11 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 class _ZstdReader(io.RawIOBase):
-    """Decompresses Zstandard; damaged bytes are the error that they are in other compressed files.
+    """Decompresses Zstandard; damaged bytes raise the same errors as for gzip.
 
     Args:
         file: the compressed bytes.
-        zstd: the module that reads them.
+        zstd: the Zstandard module.
     """
 
     def __init__(self, file: BinaryIO, zstd: Any):
@@ -105,13 +104,12 @@ class _ZstdReader(io.RawIOBase):
 
 
 def zstandard(path: str | os.PathLike) -> Any:
-    """Returns the module of Python 3.14, or the package that has it for earlier versions.
+    """Returns Python 3.14's module, or its backport for earlier versions.
 
     Args:
         path: the file that needs it, for errors.
 
-    Raises:
-        InputError: where neither is installed.
+    Raises: InputError: if neither is installed.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ImportError):
@@ -121,15 +119,14 @@ def zstandard(path: str | os.PathLike) -> Any:
 
 
 def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:
-    r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
+    r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte order mark.
 
-    Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
-    line.
+    Lines only end at "\n" or "\r\n": U+2028, U+0085 and a lone "\r" are characters in a line.
 
     Args:
         file: its lines as bytes, with their ends.
-        name: of the file, for errors.
-        keep_ends: whether line ends and byte-order mark are kept.
+        name: the file's name, for errors.
+        keep_ends: whether to keep line ends and the byte order mark.
 
     Raises:
         InputError: naming the line that is not UTF-8.
@@ -148,13 +145,13 @@ def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Ite
 
 
 def require_text(line: str, name: str, number: int) -> None:
-    """Raises InputError for a NUL character, which no text has, naming the file and the line."""
-    if "\0" in line:  # the message is not made for each of some million lines
+    """Raises InputError for a NUL character, naming the file and the line."""
+    if "\0" in line:  # format the message only on failure, as there may be millions of lines
         raise InputError(None, "must be text", "a NUL character", f"{name}:{number}")
 
 
 def _not_utf_8(start: bytes) -> str | None:
-    """The kind of a file that begins with such bytes, if they tell."""
+    """Names the kind of a file from its first bytes, if known."""
     if start.startswith(tuple(UTF_16_MARKS)):
         return "UTF-16, by its byte order mark"
     for mark, ending in COMPRESSED.items():

@@ -1,7 +1,7 @@
-"""Files and folders that are written whole or not at all.
+"""Files and folders that are written atomically.
 
-They are written under another name beside their place, and then given their own. TensorFlow writes
-those of remote file systems.
+They are written under a temporary name next to their destination, and then renamed. TensorFlow
+writes those on remote file systems.
 """
 
 import contextlib
@@ -19,24 +19,23 @@ from typing import BinaryIO
 
 from keras_transformer.files.paths import RemotePath, is_device, remove_folder, resolved, to_path
 
-# The errors of a file that cannot become larger, which only writing raises.
+# Errors for files that cannot grow, which only writing raises.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Opens a file that takes the place of `path` when the block ends, and never a part of it.
+    """Opens a file that atomically replaces `path` when the block ends.
 
-    If the block raises an error, `path` stays as it was. If the process is killed or the power
-    fails, `path` is either the old or the new file. The new file has the permissions of the old
-    one. A symbolic link is kept, and its target is replaced. A pipe or a device is written to.
+    If the block raises an error, `path` is unchanged. If the process is killed or the power fails,
+    `path` is either the old or the new file. The new file gets the old one's permissions. A
+    symbolic link is kept, and its target is replaced. A pipe or a device is written to directly.
 
-    Raises:
-        OSError: where the file cannot be written; it names `path`.
-        InputError: where symbolic links lead to each other.
+    Raises: OSError: if the file cannot be written; it names `path`. InputError: if symbolic links
+        form a loop.
     """
     path = to_path(path)
-    if is_device(path):  # before it is resolved: what /dev/stdout leads to may have no path
+    if is_device(path):  # before it is resolved: the target of /dev/stdout may have no path
         with _failures_named(path), path.open("wb") as file:
             yield file
         return
@@ -52,29 +51,27 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def write_file(path: str | os.PathLike, content: bytes | str) -> None:
-    """Replaces a file as `replacing` does; text is written as UTF-8."""
+    """Replaces a file like `replacing`; text is written as UTF-8."""
     with replacing(path) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
-    """Gives a new folder that takes the place of `path` when the block ends without an error.
+    """Yields a new folder that replaces `path` when the block ends without an error.
 
     The old folder is renamed (see `replaced_folder`), the new one gets its name, and then the old
-    one is removed. If the process is killed between the two renames, `put_back` gives the old
-    folder its name again. The new folder has the permissions of the old one.
+    one is removed. If the process is killed between the two renames, `put_back` restores the old
+    folder's name. The new folder gets the old one's permissions.
 
-    A remote folder cannot be renamed: the old one is removed, and the files of the new one are
-    copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
+    A remote folder cannot be renamed: the old one is removed, and the new one's files are copied
+        one by one, `last` after all others, so that its presence means that the folder is complete.
 
     Args:
-        path: the folder to replace or to make.
-        last: a file of the new folder, relative to it.
+        path: the folder to replace or create.
+        last: a file in the new folder, relative to it.
 
-    Raises:
-        OSError: where the folder cannot be written.
-        InputError: where symbolic links lead to each other.
+    Raises: OSError: if the folder cannot be written. InputError: if symbolic links form a loop.
     """
     path = resolved(path)
     if isinstance(path, RemotePath):
@@ -94,7 +91,7 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Gives a new folder the name of an old one, if there is one, which is removed."""
+    """Renames a new folder to an old one's name, and removes the old one, if any."""
     if not path.exists():
         new.rename(path)
         return
@@ -109,12 +106,12 @@ def _put_in_place(new: Path, path: Path) -> None:
 
 
 def replaced_folder(path: Path) -> Path:
-    """Where an old folder is while a new one takes its place."""
+    """Returns where an old folder is kept while it is being replaced."""
     return path.with_name(f".{path.name}.replaced")
 
 
 def put_back(path: str | os.PathLike) -> None:
-    """Gives an old folder its name again if a program was killed before the new one had it."""
+    """Restores an old folder's name if a program was killed while replacing it."""
     path = resolved(path)
     if isinstance(path, Path) and not path.exists():
         with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
@@ -122,7 +119,7 @@ def put_back(path: str | os.PathLike) -> None:
 
 
 def _copy_to_remote(folder: Path, target: RemotePath, last: Path) -> None:
-    """Copies the files of a local folder one by one, `last` after all others."""
+    """Copies the files in a local folder one by one, `last` after all others."""
     names = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
     names.sort(key=lambda name: name == last)
     for name in names:
@@ -140,15 +137,15 @@ def _make_file(path: Path, mode: int = 0o666) -> None:
 def _temporary(
     path: "Path | RemotePath", make: Callable[..., None]
 ) -> Iterator["Path | RemotePath"]:
-    """Makes a file or folder beside `path` that nobody else uses, and removes it in the end.
+    """Creates a unique file or folder next to `path`, and removes it in the end.
 
-    It is locked while its program runs. What a killed program has left for the same `path` has no
-    lock, and is removed first. Nobody may do more with it than with `path`, except for its owner,
-    who has all permissions. Errors of writing name `path` in place of it.
+    It is locked while its program runs. Leftovers of killed programs for the same `path` are not
+    locked, and are removed first. Its permissions are at most those of `path`, except that the
+    owner has all. Write errors name `path` instead of it.
 
     Args:
-        path: what it will take the place of.
-        make: makes a local file or folder, with a `mode` if one is given.
+        path: the file or folder that it will replace.
+        make: creates a local file or folder, with a `mode` if given.
     """
     remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -168,7 +165,7 @@ def _temporary(
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Locks a file or folder while the block runs, where the file system has locks."""
+    """Locks a file or folder while the block runs, if the file system supports locks."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -179,10 +176,10 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def remove_abandoned(path: "Path | RemotePath") -> None:
-    """Removes the temporary files and folders that killed programs have left beside `path`.
+    """Removes the temporary files and folders that killed programs left next to `path`.
 
-    Those of programs that still run are locked, and stay. So does all that is on a file system
-    without locks, such as a remote one.
+    Those of running programs are locked, and stay. So does everything on a file system without
+    locks, such as a remote one.
     """
     if isinstance(path, RemotePath):
         return
@@ -201,7 +198,7 @@ def remove_abandoned(path: "Path | RemotePath") -> None:
 
 
 def is_temporary(name: str, file: str) -> bool:
-    """Whether `name` is one that a file or folder called `file` has while it is being written."""
+    """Whether `name` is a temporary name for the file or folder `file`."""
     return re.fullmatch(rf"\.{re.escape(file)}\.[0-9a-f]{{8}}\.tmp", name) is not None
 
 
@@ -217,7 +214,7 @@ def _remove(path: "Path | RemotePath") -> None:
 def _failures_named(
     path: "Path | RemotePath", temporary: "Path | RemotePath | None" = None
 ) -> Iterator[None]:
-    """Gives errors of writing the name of a file, where they have none or a temporary one."""
+    """Sets the file name in write errors that have none or a temporary one."""
     try:
         yield
     except OSError as error:
@@ -228,14 +225,14 @@ def _failures_named(
 
 
 def _keep_permissions(old: "Path | RemotePath", new: "Path | RemotePath") -> None:
-    """Gives what takes the place of a local file or folder, if there is one, its permissions."""
+    """Copies the permissions of a local file or folder, if it exists, to its replacement."""
     mode = _permissions(old)
     if mode is not None and mode != _permissions(new):
         new.chmod(mode)
 
 
 def _permissions(path: "Path | RemotePath") -> int | None:
-    """The permissions of a local file or folder; None where there is none."""
+    """Returns the permissions of a local file or folder; None if it does not exist."""
     if isinstance(path, RemotePath) or not path.exists():
         return None
     return stat.S_IMODE(path.stat().st_mode)

@@ -30,9 +30,7 @@ _SILENCE = 20_000  # milliseconds without an answer after which a worker counts 
 # Decisions kept in the store. There are fewer between two steps, and no worker can take a step #
 # before all have read the previous decisions.
 _DECISIONS_KEPT = 20
-_PARTING_SECONDS = (
-    10  # how long the chief, whose store the others read, waits for each of them to leave
-)
+_PARTING_SECONDS = 10  # how long the chief, whose store the others read, waits for each to leave
 
 
 def multi_worker_strategy(
@@ -121,9 +119,7 @@ def _signals_kept():
 @contextlib.contextmanager
 def _default_handlers(*numbers: int):
     """Disables Python's handlers for these signals."""
-    main = (
-        threading.current_thread() is threading.main_thread()
-    )  # other threads cannot set handlers
+    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
     handlers = {number: signal.signal(number, signal.SIG_DFL) for number in numbers if main}
     try:
         yield
@@ -169,9 +165,7 @@ class Cluster:
         workers = range(len(addresses.workers))
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
-        self._failure: list | None = (
-            None  # the first worker to fail, and the reason: None if it died
-        )
+        self._failure: list | None = None  # the first worker to fail, and why: None if it died
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._over = threading.Event()
         self._signals = contextlib.ExitStack()

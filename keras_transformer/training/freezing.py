@@ -31,7 +31,7 @@ def freeze(model: keras.Model, names: str) -> None:
 
 
 def _parts(paths) -> list[str]:
-    """Returns the unique components of paths "/encoder/last_norm/gamma/" except the last, in order."""
+    """Returns the unique components of paths like "/encoder/last_norm/gamma/" except the last."""
     parts = []
     for path in paths:
         for part in path.split("/")[1:-2]:

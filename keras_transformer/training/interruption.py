@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class _Interrupted(BaseException):
-    """Ends a validation from within. Not an Exception, so that no library handles it as an error."""
+    """Ends a validation from within. Not an Exception, so that no library handles it."""
 
 
 class Interruption:

@@ -62,9 +62,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         fits = len(wanted) == len(given) and all(
             None in pair or pair[0] == pair[1] for pair in zip(wanted, given, strict=True)
         )
-        require(
-            fits, "y_true", f"must have a label for each position of the logits, {wanted}", given
-        )
+        require(fits, "y_true", f"must have a label for each row of logits, {wanted}", given)
         return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):
@@ -113,7 +111,7 @@ def token_losses(logits, labels, label_smoothing: float):
 
 
 def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
-    """Sums the loss of logits = states matrix^T over tokens, without ever holding all logits.
+    """Sums the loss for logits = states matrix^T over tokens, without storing all logits.
 
     The logits of a block of rows are computed, exponentiated, and turned into gradients of states
     and matrix at once, so the gradient needs no second pass. The parts of the gradient that come

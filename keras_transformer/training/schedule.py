@@ -29,7 +29,7 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
     def __call__(self, step):
-        """Returns the rate for the next update, float32, given the number of updates so far, int."""
+        """Returns the rate for the next update, float32, given the number of updates, int."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
@@ -44,7 +44,7 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupToZero(WarmupInverseSquareRoot):
-    """The warm-up of equation 3, followed by a decay to zero at the end of the run. Not in the paper.
+    """The warm-up of equation 3, then a decay to zero at the end of the run. Not in the paper.
 
     Args:
         d_model: width of the model.
@@ -85,14 +85,13 @@ class WarmupToZero(WarmupInverseSquareRoot):
 def make_schedule(
     d_model: int, config: TrainingConfig, total_steps: Any = None
 ) -> WarmupInverseSquareRoot:
-    """Builds the schedule of the learning rate that a training configuration describes.
+    """Builds the learning rate schedule from a training configuration.
 
     Args:
-        d_model: the width of the model, which equation 3 depends on.
-        config: warm-up, largest rate and decay.
-        total_steps: the steps of the run, which a `decay` to zero needs; see WarmupToZero. None if
-            they are not known: after the warm-up, the rate then falls as in equation 3 with any
-            `decay`.
+        d_model: the width of the model, for equation 3.
+        config: warm-up, peak rate and decay.
+        total_steps: the number of steps in the run, for a `decay` to zero; see WarmupToZero. If
+            None, the rate decays as in equation 3 with any `decay`.
     """
     if config.learning_rate:
         # Equation 3 peaks at warmup_steps, with (d_model warmup_steps)^-0.5.

@@ -161,9 +161,7 @@ class TrainingStep:
         states, labels = self._states_and_labels(states, target)
         matrix = tf.cast(self.model.logits_embedding.embeddings, states.dtype)  # [V, D]
         bias = self.model.logits_embedding.bias
-        if (
-            bias is not None
-        ):  # the bias becomes another column of the matrix, and every state ends in 1
+        if bias is not None:  # it becomes another column of the matrix, and every state ends in 1
             states = tf.pad(states, [[0, 0], [0, 1]], constant_values=1)
             matrix = tf.concat([matrix, tf.cast(bias, states.dtype)[:, None]], axis=1)
         return projected_cross_entropy(states, matrix, labels, self.config.label_smoothing)

@@ -19,6 +19,4 @@ class StepSums(NamedTuple):
     source_positions: float = 0.0  # with padding
     gradient_norm: float = 0.0  # norm of the gradient of the mean loss over the global batch
     skipped: float = 0.0  # number of skipped steps
-    skipped_in_row: float = (
-        0.0  # not a sum: number of consecutive skipped steps, up to the last one
-    )
+    skipped_in_row: float = 0.0  # not a sum: consecutive skipped steps, up to the last one
