@@ -1,1 +1,1 @@
-"""A trained model for use elsewhere."""
+"""Exports of trained models for use elsewhere."""

@@ -1,16 +1,14 @@
-"""A trained model as packages for Argos Translate, which LibreTranslate serves.
+"""A trained model as packages for Argos Translate, which LibreTranslate uses.
 
-A package is a zip file with one folder: metadata.json, the directory `model` of CTranslate2, and
-sentencepiece.model. It translates in one direction, so a model of several directions becomes
-several packages. Argos Translate finds sentences by itself, and chooses the options of the search.
+A package is a zip file with one folder: metadata.json, the CTranslate2 directory `model`, and
+sentencepiece.model. It translates in one direction, so a model with several directions becomes
+several packages. Argos Translate splits sentences itself, and chooses the search options.
 
-What it has no place for is put where CTranslate2 or SentencePiece do the same:
+What it does not support is left to CTranslate2 or SentencePiece:
 
-- The code that the sources of a model of several languages begin with (language_codes.py) is what
-  CTranslate2 puts before each source as its BOS.
-- Source and target have one SentencePiece model, which cuts sources and joins the pieces of
-  targets. Where each side has its own, it is the source's: pieces that it lacks are joined as they
-  are spelled.
+- The language code at the beginning of sources (language_codes.py) is CTranslate2's source BOS.
+- Source and target share one SentencePiece model, which splits sources and joins target pieces. If
+  each side has its own, it is the source's: pieces that it lacks are joined as they are spelled.
 """
 
 import json
@@ -32,7 +30,7 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.sentencepiece_models import split_numbered
 from keras_transformer.vocabulary.subwords import Subwords
 
-ARGOS_VERSION = "1.9"  # of Argos Translate, for which the package is
+ARGOS_VERSION = "1.9"  # the version of Argos Translate that packages are for
 
 
 def export_argos(
@@ -43,22 +41,20 @@ def export_argos(
     overwrite: bool = False,
     directions: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Writes a package for each direction, and a model card beside them.
+    """Writes a package for each direction, and a model card.
 
     Args:
         model: the Transformer.
-        vocabularies: of its source and target, in files.
-        export_dir: the directory to make.
-        card: what is known of the model.
-        overwrite: whether an earlier export in `export_dir` is replaced.
-        directions: those of the packages, as "en-de"; all that the model knows if not given.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card.
+        overwrite: whether to replace an earlier export in `export_dir`.
+        directions: the directions to package, such as "en-de"; all of the model's by default.
 
-    Returns:
-        {"argos": the files of the packages, "bytes"}.
+    Returns: {"argos": the package files, "bytes"}.
 
-    Raises:
-        InputError: as of `export_ctranslate2`; for WordPiece, which Argos Translate does not have;
-            or where the directions are not known, or not those of the model.
+    Raises: InputError: as for `export_ctranslate2`; for WordPiece, which Argos Translate does not
+        support; or if the directions are unknown, or not the model's.
     """
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
@@ -85,19 +81,19 @@ def export_argos(
 
 
 def sentencepiece_model(vocabulary: Subwords) -> bytes:
-    """The SentencePiece model of a vocabulary.
+    """Returns the SentencePiece model of a vocabulary.
 
     Raises:
         InputError: for WordPiece, which has none.
     """
-    rule = "must be of SentencePiece, which is what Argos Translate has"
+    rule = "must be a SentencePiece model, as Argos Translate requires"
     require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
     content = vocabulary.file.read_bytes()
     return content if vocabulary.kind == "bpe" else split_numbered(content)[1]
 
 
 def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:
-    """The directions that become packages; see `export_argos`."""
+    """Returns the directions to package; see `export_argos`."""
     languages = model_languages(card.to_json())
     known = {} if languages is None else {str(each): each for each in languages.directions}
     if directions is None:
@@ -115,19 +111,19 @@ def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Directio
             require(direction.target in languages.targets, "directions", rule, repr(name))
         chosen.append(direction)
     is_many = languages is not None and languages.has_codes
-    rule = "must be one for a model of one direction, and each once"
+    rule = "must be a single one if the model has one direction, and must not repeat"
     is_right = len(set(chosen)) == len(chosen) and (is_many or len(chosen) == 1)
     require(is_right, "directions", rule, ",".join(directions))
     return chosen
 
 
 def package_name(direction: Direction) -> str:
-    """Argos Translate's name for a package of this direction."""
+    """Returns Argos Translate's name for a package with this direction."""
     return f"translate-{direction.source}_{direction.target}"
 
 
 def metadata_of(direction: Direction, card: ModelCard) -> dict[str, Any]:
-    """The content of metadata.json."""
+    """Returns the content of metadata.json."""
     return {
         "type": "translate",
         "package_version": (card.date or "1.0").replace("-", "."),
@@ -140,7 +136,7 @@ def metadata_of(direction: Direction, card: ModelCard) -> dict[str, Any]:
 
 
 def write_zip(content: Path, file: Path) -> None:
-    """Writes a package, whose files are in the folder `content`, as it is to be installed."""
+    """Writes a package for installation from the files in the folder `content`."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
         for path in sorted(content.rglob("*")):
             package.write(path, f"{file.stem}/{path.relative_to(content).as_posix()}")

@@ -1,14 +1,14 @@
 """A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
 
 `keras_transformer.load` takes it (search/ctranslate2_engine.py), and so does CTranslate2's own API:
-tokens in, tokens out, with the vocabularies beside the weights, for the sentencepiece package
+tokens in, tokens out, with the vocabularies next to the weights, for the sentencepiece package
 (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to targets
-itself, as its config.json tells it to. Equal weights are stored once.
+itself, according to its config.json. Equal weights are stored once.
 
-With length_penalty=0 and min_decoding_length=0 it searches for what alpha = 0 searches for. Its
-other penalties are not ours: it divides log-probabilities by |Y|^length_penalty, not by
-((5 + |Y|) / 6)^alpha. Nor are its limits: unless told otherwise it writes at least one token and at
-most 256, and cuts sources at 1,024.
+With length_penalty=0 and min_decoding_length=0 its search matches alpha = 0. Its other penalties
+differ from ours: it divides log probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha.
+So do its limits: by default it writes at least one and at most 256 tokens, and truncates sources at
+1,024.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ from keras_transformer.model_card import ModelCard
 from keras_transformer.search.ctranslate2_engine import load_ctranslate2, source_tokens
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-# Rows of the table of sinusoids, at least: more than CTranslate2 reads or writes unless told to.
+# Minimum rows in the table of sinusoids: more than CTranslate2 reads or writes by default.
 POSITIONS = 2048
 
 
@@ -51,18 +51,18 @@ def export_ctranslate2(
 
     Args:
         model: the Transformer.
-        vocabularies: of its source and target, in files.
-        export_dir: the directory to make.
-        card: what is known of the model. `card.weights` says how the weights are stored: "float32",
-            "bfloat16" or "int8". CTranslate2 computes with them as the processor can.
-        overwrite: whether an earlier export in `export_dir` is replaced.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card. `card.weights` is the type of the stored weights: "float32",
+            "bfloat16" or "int8". CTranslate2 computes in the types that the processor supports.
+        overwrite: whether to replace an earlier export in `export_dir`.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
 
     Raises:
-        InputError: if CTranslate2 is not installed, or has no such model, or `export_dir` holds
-            something or cannot be written.
+        InputError: if CTranslate2 is not installed or does not support the model, or `export_dir`
+            is not empty or not writable.
     """
     spec, card = ctranslate2_spec(model, vocabularies, card)
 
@@ -76,20 +76,19 @@ def export_ctranslate2(
 
 
 def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: ModelCard):
-    """Puts a model into what CTranslate2 saves as a directory.
+    """Converts a model to a specification that CTranslate2 saves as a directory.
 
     Args:
         model, vocabularies, card: see `export_ctranslate2`.
 
     Returns:
-        A TransformerSpec, and the card with what is known of it.
+        A TransformerSpec, and the card completed for it.
 
-    Raises:
-        InputError: if CTranslate2 is not installed, or has no such model.
+    Raises: InputError: if CTranslate2 is not installed, or does not support the model.
     """
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window
-    rule = "must be one without attention_window, which CTranslate2 does not have"
+    rule = "must not have an attention_window, which CTranslate2 does not support"
     require(window is None, "model", rule, f"attention_window={window}")
 
     limits = card.decoding.limits(model.config)
@@ -116,7 +115,7 @@ def _round_to_bfloat16(spec) -> None:
 
 
 def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:
-    """Sets both vocabularies, and what the special ids are called."""
+    """Sets both vocabularies, and the names of the special ids."""
     target_tokens = vocabularies.target.pieces
     spec.register_source_vocabulary(source_tokens(vocabularies))
     spec.register_target_vocabulary(target_tokens)
@@ -128,10 +127,10 @@ def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:
 
 
 def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
-    """Puts a Transformer's weights into a TransformerSpec of `specs`, ctranslate2.specs.
+    """Converts a Transformer's weights to a TransformerSpec from `specs`, ctranslate2.specs.
 
     Args:
-        positions: how many a table of positions has, unless they were learned.
+        positions: the number of rows in the position table, unless positions were learned.
     """
     config = model.config
     activations = {
@@ -148,8 +147,8 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
         "rotary_dim": config.d_k if config.positions == "rotary" else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
-    # Alignments are the mean over all heads (0) of the layer that is best alone: CTranslate2 takes
-    # one, and search/alignment.py the last two (docs/measurements/decoding.md).
+    # Alignments are the mean over all heads (0) in the best single layer: CTranslate2 uses one, #
+    # search/alignment.py the last two (docs/measurements/decoding.md).
     num_layers = len(model.decoder.layers)
     layer = -2 if config.norm == "pre" and num_layers > 1 else -1
     alignment = {"alignment_layer": layer, "alignment_heads": 0}
@@ -173,7 +172,7 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
 
 
 def _set_positions(spec, layer: PositionalEncoding, d_model: int, positions: int) -> None:
-    """Sets the table that is added to embeddings; that of an encoder with rotary ones is zero."""
+    """Sets the position table added to embeddings; zeros for an encoder with rotary positions."""
     if layer.positions == "rotary":
         if hasattr(spec, "position_encodings"):
             spec.position_encodings.encodings = np.zeros((positions, d_model), np.float32)
@@ -201,7 +200,7 @@ def _set_layer(spec, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _set_self_attention(spec, attention: MultiHeadAttention) -> None:
-    """CTranslate2 has one product for queries, keys and values, and one for the output."""
+    """Sets one product for queries, keys and values, and one for the output."""
     projections, output = spec.linear
     inputs = [attention.query_dense, attention.key_dense, attention.value_dense]
     _set_projections(projections, attention, inputs)
@@ -210,7 +209,7 @@ def _set_self_attention(spec, attention: MultiHeadAttention) -> None:
 
 
 def _set_cross_attention(spec, attention: MultiHeadAttention) -> None:
-    """CTranslate2 has products for queries, for keys and values together, and for the output."""
+    """Sets products for queries, for keys and values together, and for the output."""
     queries, keys_values, output = spec.linear
     _set_projections(queries, attention, [attention.query_dense])
     _set_projections(keys_values, attention, [attention.key_dense, attention.value_dense])
@@ -221,7 +220,7 @@ def _set_cross_attention(spec, attention: MultiHeadAttention) -> None:
 def _set_projections(
     spec, attention: MultiHeadAttention, layers: Sequence[keras.layers.Dense]
 ) -> None:
-    """Sets one product for several Dense layers, whose outputs stand side by side."""
+    """Sets one product for several Dense layers, whose outputs are concatenated."""
     kernels = [_with_wide_heads(array(layer.kernel), attention) for layer in layers]
     spec.weight = _transposed(np.concatenate(kernels, axis=-1))
     if attention.use_bias:
@@ -239,8 +238,8 @@ def _set_output(spec, attention: MultiHeadAttention) -> None:
 def _with_wide_heads(weights: np.ndarray, attention: MultiHeadAttention) -> np.ndarray:
     """Makes heads as wide as the wider of queries and values: [..., H d] -> [..., H width].
 
-    CTranslate2's heads are as wide for values as for keys. The narrower are padded with zeros,
-    which change no product.
+    CTranslate2's heads have equal widths for keys and values. The narrower ones are padded with
+    zeros, which do not change products.
     """
     width = max(attention.key_dim, attention.value_dim)
     heads = weights.reshape(*weights.shape[:-1], attention.num_heads, -1)  # [..., H, d]
@@ -270,12 +269,12 @@ def _set_norm(spec, norm: keras.layers.LayerNormalization) -> None:
 
 
 def _transposed(kernel: np.ndarray) -> np.ndarray:
-    """CTranslate2 has the kernels of products as [outputs, inputs]."""
+    """Transposes a kernel to CTranslate2's [outputs, inputs]."""
     return np.ascontiguousarray(kernel.T)
 
 
 def array(variable) -> np.ndarray:
-    """The values of a variable or tensor as float32."""
+    """Returns the values of a variable or tensor as float32."""
     values = ops.convert_to_numpy(variable).astype(np.float32)
     require(np.isfinite(values).all(), "model", "must have finite weights", "others")
     return values

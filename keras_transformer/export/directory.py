@@ -1,4 +1,4 @@
-"""The directory of an export: written whole or not at all, with a card that says what it holds."""
+"""An export's directory: written atomically, with a card that describes it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,24 +16,24 @@ from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_s
 
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
-    """Raises InputError where writing would replace anything but an export, or without asking.
+    """Raises InputError if writing would replace anything but an export, or needs `overwrite`.
 
-    A folder in which an export and other files lie is not replaced either: the error names one.
+    A folder with an export and other files is not replaced either: the error names one of them.
     """
     export_dir = to_path(export_dir)
     put_back(export_dir)
     if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
         rule = "must not exist yet, or be empty, without overwrite"
         require(overwrite, "export_dir", rule, repr(str(export_dir)))
-        rule = "must replace nothing but an earlier export"
+        rule = "must only replace an earlier export"
         is_export = (export_dir / CARD).is_file()
         require(is_export, "overwrite", rule, f"export_dir={str(export_dir)!r}")
         for file in _other_files(export_dir):
-            raise InputError("overwrite", rule, f"{file}, which no export has written")
+            raise InputError("overwrite", rule, f"{file}, which was not written by an export")
 
 
 def _other_files(export_dir: Path) -> Iterator[Path]:
-    """Yields the files in the folder of an export that its card does not name."""
+    """Yields the files in an export's folder that its card does not list."""
     content = read_json(export_dir / CARD)
     exported = from_json({"files": dict[str, Any]}, content, export_dir / CARD)["files"]
     for folder, _, names in tf.io.gfile.walk(str(export_dir)):
@@ -50,19 +50,19 @@ def write_export(
     card: ModelCard,
     overwrite: bool = False,
 ) -> int:
-    """Makes an export, whole or not at all.
+    """Writes an export atomically.
 
     Args:
-        write: puts the files of the export into a new folder.
-        export_dir: where the export shall be; it must not exist, or be empty.
-        card: what is known of the model; it is written last.
-        overwrite: whether an earlier export is replaced.
+        write: writes the export's files into a new folder.
+        export_dir: the export's directory; it must not exist, or be empty.
+        card: the model card; it is written last.
+        overwrite: whether to replace an earlier export.
 
     Returns:
         The size in bytes.
 
     Raises:
-        InputError: if `export_dir` holds something else.
+        InputError: if `export_dir` contains something else.
         OSError: if it cannot be written.
     """
     export_dir = resolved(export_dir)

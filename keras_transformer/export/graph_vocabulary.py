@@ -1,7 +1,7 @@
-"""Vocabularies inside a TensorFlow graph, for exports that take text and give text.
+"""Vocabularies inside a TensorFlow graph, for text-to-text exports.
 
-They encode and decode as vocabulary/subwords.py does; a test compares both. Invalid UTF-8 is read
-as U+FFFD, and decoded text is always valid UTF-8.
+They encode and decode like vocabulary/subwords.py; a test compares both. Invalid UTF-8 is read as
+U+FFFD, and decoded text is always valid UTF-8.
 """
 
 import hashlib
@@ -43,11 +43,11 @@ class GraphVocabulary(tf.Module):
         self._begins_word = tf.constant(begins_word)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Maps string [B] to ids int32 [B, None], none for a blank text, even if it has a code.
+        """Maps string [B] to ids int32 [B, None]; a blank text has none, even with a code.
 
-        No special ids are added, except for codes.
+        Adds no special ids except codes.
         """
-        # Before the patterns, which match no invalid bytes.
+        # Before the patterns, which do not match invalid bytes.
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
         code = f"(?:{pattern_of(self.languages)})?" if self.languages else ""
         blank = tf.strings.regex_full_match(texts, code + BLANK_PATTERN)
@@ -62,7 +62,7 @@ class GraphVocabulary(tf.Module):
         """Splits texts, string [B], into their codes and the rest.
 
         Returns:
-            The ids of the codes, int32 [B, None], none for a text without a code; and string [B],
+            The ids of the codes, int32 [B, None], empty for texts without a code; and string [B],
             the texts without codes.
         """
         code = pattern_of(self.languages)
@@ -81,18 +81,18 @@ class GraphVocabulary(tf.Module):
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
     def spelled(self, ids: tf.Tensor) -> tf.Tensor:
-        """Spells ids int32 [B, T]: string [B, T], "</s>" for EOS and "" for padding."""
+        """Returns the pieces of ids int32 [B, T]: string [B, T], "</s>" for EOS and "" for padding."""
         pieces = tf.where(ids == EOS_ID, "</s>", tf.gather(self._pieces, ids))
         return tf.where(ids == PAD_ID, "", pieces)
 
     def begins_word(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [N] to bool [N]: whether a subword is the first of a word."""
+        """Maps int32 [N] to bool [N]: whether a subword begins a word."""
         return tf.gather(self._begins_word, ids)
 
     def words(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to int32 [B, T]: the word of the text that each subword ends in.
+        """Maps int32 [B, T] to int32 [B, T]: the number of the word in which each subword ends.
 
-        Words have spaces between them and are counted from 0; -1 stands before the first.
+        Words are separated by spaces and counted from 0; -1 means before the first.
         """
         rows, length = tf.unstack(tf.shape(ids))
         up_to = tf.sequence_mask(tf.range(1, length + 1), length)  # [T, T]
@@ -105,8 +105,8 @@ class GraphVocabulary(tf.Module):
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
     """A SentencePiece model that outlives the kernel that created it.
 
-    TensorFlow deletes all kernels, and the resources that they own, when a global seed is set or a
-    Keras session is cleared. No kernel owns a resource with a shared name.
+    TensorFlow deletes all kernels and the resources that they own when a global seed is set or a
+    Keras session is cleared. Resources with a shared name are not owned by a kernel.
     """
 
     def _create_resource(self):

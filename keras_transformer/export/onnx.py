@@ -1,7 +1,7 @@
-"""A trained model as ONNX graphs, for runtimes that have no TensorFlow.
+"""A trained model as ONNX graphs, for runtimes without TensorFlow.
 
-Tokens in, log-probabilities out: docs/reference/onnx.md says what the graphs take and give, and
-docs/examples/onnx_translate.py searches with them. The vocabularies stand beside the graphs.
+Tokens in, log probabilities out: docs/reference/onnx.md describes the graphs' inputs and outputs,
+and docs/examples/onnx_translate.py searches with them. The vocabularies are next to the graphs.
 """
 
 import dataclasses
@@ -31,17 +31,17 @@ def export_onnx(
 
     Args:
         model: the Transformer.
-        vocabularies: of its source and target, in files.
-        export_dir: the directory to make.
-        card: what is known of the model; its `weights` are float32 or int8, and are stored so.
-        overwrite: whether an earlier export in `export_dir` is replaced.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
+        overwrite: whether to replace an earlier export in `export_dir`.
 
     Returns:
         {"onnx": export_dir, "bytes"}.
 
     Raises:
-        InputError: if the package onnx is not installed, the model is too large for a file of
-            ONNX, or `export_dir` holds something or cannot be written.
+        InputError: if the package onnx is not installed, the model is too large for an ONNX file,
+            or `export_dir` is not empty or not writable.
     """
     onnx = load_onnx()
     files = graph_files(model, card.weights)
@@ -58,10 +58,9 @@ def export_onnx(
 
 
 def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
-    """Makes the graphs of a model: the contents of their files, by name.
+    """Makes a model's graphs: the contents of their files, by name.
 
-    Raises:
-        InputError: if the weights are not float32 or int8, or too large for a file of ONNX.
+    Raises: InputError: if the weights are not float32 or int8, or too large for an ONNX file.
     """
     from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
 

@@ -1,4 +1,4 @@
-"""An ONNX graph that is written node by node, with its weights."""
+"""An ONNX graph, written node by node with its weights."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -8,9 +8,9 @@ import onnx
 
 from keras_transformer.errors import require
 
-OPSET = 17  # of 2022: layer normalization is one operator
-IR_VERSION = 8  # the file format of that time
-LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf has no messages of 2 GiB
+OPSET = 17  # from 2022: layer normalization is one operator
+IR_VERSION = 8  # the file format of the same time
+LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf messages are limited to 2 GiB
 
 
 class Tensor(NamedTuple):
@@ -22,14 +22,14 @@ class Tensor(NamedTuple):
 
 
 class Graph:
-    """The nodes and weights so far. A value is a name: an input's, a node's, or a weight's."""
+    """The nodes and weights so far. A value is the name of an input, a node or a weight."""
 
     def __init__(self):
         self._nodes: list[onnx.NodeProto] = []
-        self._weights: dict[str, onnx.TensorProto] = {}  # by name, which tells the content
+        self._weights: dict[str, onnx.TensorProto] = {}  # by name, which identifies the content
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Adds a node with one output, and returns the name of that: `output`, or a new one."""
+        """Adds a node with one output, and returns its name: `output`, or a new one."""
         name = f"{operator}_{len(self._nodes)}"
         return self._add(name, operator, inputs, [output or name], attributes)[0]
 
@@ -44,7 +44,7 @@ class Graph:
         return outputs
 
     def weight(self, values) -> str:
-        """Adds an array, or a list of whole numbers as int64; equal ones are stored once."""
+        """Adds an array, or a list of integers as int64; equal ones are stored once."""
         array = np.asarray(values)
         digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes())
         name = f"weight_{digest.hexdigest()[:16]}"
@@ -53,13 +53,13 @@ class Graph:
         return name
 
     def model(self, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> onnx.ModelProto:
-        """Returns the whole, checked.
+        """Returns the checked model.
 
         Raises:
             InputError: if it is too large for a file.
         """
         size = sum(len(tensor.raw_data) for tensor in self._weights.values())
-        rule = f"must have weights of at most {LARGEST_FILE:,} bytes in an ONNX graph"
+        rule = f"must have at most {LARGEST_FILE:,} bytes of weights in an ONNX graph"
         require(size <= LARGEST_FILE, "model", rule, f"{size:,}")
         graph = onnx.helper.make_graph(
             self._nodes,

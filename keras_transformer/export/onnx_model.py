@@ -1,11 +1,11 @@
 """The Transformer as two ONNX graphs, written from the weights of search/weights.py.
 
-The encoder also projects the keys and values of the decoder's attention to the source, once. The
-decoder computes one position of every hypothesis, with the keys and values of earlier positions
-as inputs and outputs; docs/reference/onnx.md has its tensors. The numbers are those of
+The encoder also projects the keys and values for the decoder's cross-attention, once. The decoder
+computes one position for every hypothesis, with the keys and values of earlier positions as inputs
+and outputs; docs/reference/onnx.md lists its tensors. The results equal those of
 search/compiled_model.py, whose functions have similar names.
 
-Shapes are those of keras_transformer/__init__.py; R = B K are rows, the hypotheses of all
+Axis letters are those in keras_transformer/__init__.py; R = B K are rows, the hypotheses of all
 sentences, and P positions.
 """
 
@@ -57,7 +57,7 @@ def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
 
 
 def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
-    """Writes one position of the decoder; docs/reference/onnx.md has its inputs and outputs."""
+    """Writes one decoder position; docs/reference/onnx.md lists its inputs and outputs."""
     config, weights = model.config, model.weights
     writer = Writer(config)
     graph = writer.graph
@@ -92,7 +92,7 @@ def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
 def _encoder_layer(
     writer: "Writer", layer: EncoderLayerWeights, x: str, by_position: str, bias: str
 ) -> str:
-    """A layer of the encoder, [B, S, D] -> [B, S, D]."""
+    """Writes an encoder layer, [B, S, D] -> [B, S, D]."""
     weights, norm = layer.self_attention, layer.self_attention_norm
     projected = writer.queries_keys_values(weights, writer.norm_if_pre(norm, x))
     queries, keys, values = (writer.split_heads(each, by_position) for each in projected)
@@ -107,7 +107,7 @@ def _encoder_layer(
 def _attend_to_cache(
     writer: "Writer", number: int, layer: DecoderLayerWeights, x: str, bias: str | None
 ) -> str:
-    """Self-attention of one position to the earlier ones and to itself, [R, D] -> [R, D]."""
+    """Self-attention at one position over earlier ones and itself, [R, D] -> [R, D]."""
     weights, norm = layer.self_attention, layer.self_attention_norm
     projected = writer.queries_keys_values(weights, writer.norm_if_pre(norm, x))
     queries, keys, values = (writer.one_position(each) for each in projected)
@@ -127,7 +127,7 @@ def _attend_to_memory(
     by_hypothesis: str,
     bias: str,
 ) -> str:
-    """Attention to the encoder's output, [R, D] -> [R, D]: all K of a sentence to one memory."""
+    """Attention to the encoder's output, [R, D] -> [R, D]: a sentence's K rows share one memory."""
     graph, config = writer.graph, writer.config
     weights, norm = layer.cross_attention, layer.cross_attention_norm
     queries = writer.linear(weights.query, writer.norm_if_pre(norm, x))
@@ -144,7 +144,7 @@ def _memory(config: TransformerConfig) -> list[Tensor]:
 
 
 def _cache(config: TransformerConfig, prefix: str, axes: list[str]) -> list[Tensor]:
-    """The keys and values of every layer of the decoder."""
+    """Returns the keys and values of every decoder layer."""
     rows, length = axes
     tensors = []
     for number in range(config.num_decoder_layers):
@@ -155,12 +155,12 @@ def _cache(config: TransformerConfig, prefix: str, axes: list[str]) -> list[Tens
 
 
 class Writer:
-    """Writes parts of a model into a graph; its methods take and return names of values."""
+    """Writes parts of a model into a graph; its methods take and return value names."""
 
     def __init__(self, config: TransformerConfig):
         self.graph = Graph()
         self.config = config
-        self.positions = ""  # float32 [P]; the positions that are computed
+        self.positions = ""  # float32 [P]; the positions to compute
         self._whole_positions = ""  # int64 [P]
         self._rotation: tuple[str, str] | None = None  # cosines and sines, [P, d_k]
 
@@ -174,7 +174,7 @@ class Writer:
         return self.graph.node("Range", zero, count, one)
 
     def set_positions(self, positions: str) -> None:
-        """Names the positions that are computed, int64 [P]."""
+        """Sets the positions to compute, int64 [P]."""
         graph = self.graph
         self._whole_positions = positions
         self.positions = graph.node("Cast", positions, to=FLOAT)
@@ -183,20 +183,20 @@ class Writer:
             self._rotation = (graph.node("Cos", angles), graph.node("Sin", angles))
 
     def padding_bias(self) -> str:
-        """The bias that masks the padding of sources: float32 [B, 1, 1, S]."""
+        """Returns the bias that masks padding in sources: float32 [B, 1, 1, S]."""
         graph = self.graph
         padding = graph.node("Equal", "source", graph.weight(np.int32(PAD_ID)))
         bias = graph.node("Where", padding, self.number(MASKED_SCORE), self.number(0))
         return graph.node("Unsqueeze", bias, graph.weight([1, 2]))
 
     def window_bias(self, distances: str) -> str:
-        """Section 4: what is added to scores of keys at these distances, float32 [..., P]."""
+        """Section 4: returns the bias on scores of keys at these distances, float32 [..., P]."""
         reach = self.number(self.config.attention_window // 2)
         near = self.graph.node("LessOrEqual", distances, reach)
         return self.graph.node("Where", near, self.number(0), self.number(MASKED_SCORE))
 
     def embed(self, embedding, ids: str, table) -> str:
-        """Sections 3.4 and 3.5: int32 [...] -> float32 [..., D]; `table`: of learned positions."""
+        """Sections 3.4 and 3.5: int32 [...] -> float32 [..., D]; `table`: the learned positions."""
         graph, config = self.graph, self.config
         x = self.look_up(embedding, ids)
         if config.scale_embeddings:
@@ -213,7 +213,7 @@ class Writer:
         return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
 
     def look_up(self, embedding, ids: str) -> str:
-        """int32 [...] -> float32 [..., D]; a matrix that makes logits has a column for each id."""
+        """int32 [...] -> float32 [..., D]; a matrix that computes logits has a column for each id."""
         graph = self.graph
         if isinstance(embedding, EmbeddingTable):
             return graph.node("Gather", graph.weight(embedding.values.numpy()), ids)
@@ -227,7 +227,7 @@ class Writer:
         return graph.node("Mul", graph.node("Cast", vectors, to=FLOAT), scales)
 
     def _angles(self, rates: np.ndarray) -> str:
-        """The angles of positions, float32 [P, 2 E], for rates [E], each of them twice."""
+        """Returns the angles of positions, float32 [P, 2 E], for rates [E], each twice."""
         graph = self.graph
         positions = graph.node("Unsqueeze", self.positions, graph.weight([1]))  # [P, 1]
         return graph.node("Mul", positions, graph.weight(np.repeat(rates, 2).astype(np.float32)))
@@ -244,7 +244,7 @@ class Writer:
         return graph.node("Add", heads, turned)
 
     def linear(self, linear: Linear, rows: str) -> str:
-        """rows W + b, with the products of integers where W is int8."""
+        """rows W + b, with integer products if W is int8."""
         graph, matrix = self.graph, linear.matrix
         values = graph.weight(matrix.values.numpy())
         if isinstance(matrix, Int8Matrix):
@@ -269,7 +269,7 @@ class Writer:
         return self.graph.nodes("Split", len(widths), projected, sizes, axis=-1)
 
     def split_heads(self, projected: str, shape: str, output: str = "") -> str:
-        """[..., H d] -> [B, H, P, d], by way of `shape`, that of [B, P, H, d]."""
+        """[..., H d] -> [B, H, P, d], via `shape`, the shape [B, P, H, d]."""
         heads = self.graph.node("Reshape", projected, shape)
         return self.graph.node("Transpose", heads, perm=[0, 2, 1, 3], output=output)
 
@@ -293,7 +293,7 @@ class Writer:
         return graph.node("MatMul", graph.node("Softmax", scores, axis=-1), values)
 
     def feed_forward(self, layer, x: str) -> str:
-        """The feed-forward network (equation 2) in its residual connection."""
+        """The feed-forward network (equation 2) with its residual connection."""
         graph = self.graph
         norm, weights = layer.feed_forward_norm, layer.feed_forward
         inner = self.linear(weights.inner, self.norm_if_pre(norm, x))
@@ -316,11 +316,11 @@ class Writer:
         return graph.node("Mul", x, share)
 
     def norm_if_pre(self, norm: Normalization, x: str) -> str:
-        """The input of a sublayer: with norm="pre", x after layer normalization."""
+        """Returns a sublayer's input: with norm="pre", x after layer normalization."""
         return self.last_norm(norm, x) if self.config.norm == "pre" else x
 
     def residual(self, norm: Normalization, x: str, output: str) -> str:
-        """x and the output of a sublayer, with norm="post" after layer normalization."""
+        """Adds x to a sublayer's output; with norm="post", normalizes the sum."""
         x = self.graph.node("Add", x, output)
         return self.last_norm(norm, x) if self.config.norm == "post" else x
 
@@ -334,5 +334,5 @@ class Writer:
 
 
 def _scales(matrix: Int8Matrix) -> np.ndarray:
-    """The scale of each column, float32 [E]."""
+    """Returns the scale of each column, float32 [E]."""
     return (matrix.ranges.numpy() / 127).astype(np.float32)

@@ -1,24 +1,24 @@
 """A trained model as one SavedModel that takes text and gives text.
 
-    serving_default    text -> translation, score, and `truncated`: whether the text was cut
-    best               text -> one translation: the first of `beams`, and whether the text was cut
+    serving_default    text -> translation, score, and `truncated`: whether the text was truncated
+    best               text -> the first translation of `beams`, and `truncated`
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
     document           text -> translation of all its lines and sentences, however long
-    complete           source, target -> n_best of the translations that begin as the target does
-    constrain          source, target, phrases -> complete, of those that contain the phrases
+    complete           source, target -> n_best of the translations that begin with the target
+    constrain          source, target, phrases -> complete, for translations with the phrases
     score              source, target -> the probability of the target
-    align              source, target -> subwords, their log-probabilities, and an alignment
+    align              source, target -> subwords, their log probabilities, and an alignment
     attention          source, target -> the weights of all heads, and an alignment
     tokenize           text -> its subwords
 
 text_graphs.py documents the names, shapes and dtypes of all outputs. keras_transformer.load uses
-further signatures, of ids (search/tensorflow_engine.py), and the vocabulary beside them. `text`,
-`source` and `target` are string [B]. B may be 0, or any number of texts that memory holds.
-Vocabulary, beam search and weights are inside, in operations of TensorFlow and tensorflow_text
-only: whoever loads it needs these two packages and nothing of this one. TensorFlow Serving finds
-requests in it to warm up with (warm_up.py). A parsing model reads words and writes the tokens of a
-tree: the signatures return them as they are, while keras_transformer.load returns trees.
+further signatures on ids (search/tensorflow_engine.py), and the vocabulary next to them. `text`,
+`source` and `target` are string [B]. B may be 0, or any number of texts that fits in memory. The
+SavedModel contains vocabulary, beam search and weights, using only operations from TensorFlow and
+tensorflow_text: these two packages suffice to load it. It includes warm-up requests for TensorFlow
+Serving (warm_up.py). A parsing model reads words and writes the tokens of a tree: the signatures
+return them unchanged, while keras_transformer.load returns trees.
 """
 
 import dataclasses
@@ -56,24 +56,24 @@ def export_saved_model(
     """Writes the SavedModel.
 
     Args:
-        models: one Transformer, or those of an ensemble.
-        vocabularies: what they were trained with.
+        models: one Transformer, or the members of an ensemble.
+        vocabularies: the vocabularies that they were trained with.
         export_dir: a new or empty folder.
-        card: what is known of the model. `card.decoding` says how the SavedModel translates, and
-            `card.weights` how the weights are stored: "float32", "bfloat16" or "int8". Of bfloat16,
-            half the size, every call makes float32 copies: computing in bfloat16 rounds more, and
-            few CPUs are faster at it. Of int8, a quarter of the size, products are computed.
-        overwrite: whether an earlier export in `export_dir` is replaced.
-        constraints: whether there is the signature `constrain`, which is a further search.
-        signatures: the names of those that it has; all if not given. A process that loads the
-            SavedModel holds the graphs of every signature, whether they are called or not.
+        card: the model card. `card.decoding` has the SavedModel's decoding options, and
+            `card.weights` the type of the stored weights: "float32", "bfloat16" or "int8". With
+            bfloat16, half the size, every call makes float32 copies: computing in bfloat16 is less
+            precise, and faster on few CPUs. With int8, a quarter of the size, products are int8.
+        overwrite: whether to replace an earlier export in `export_dir`.
+        constraints: whether to include the signature `constrain`, an additional search.
+        signatures: the names of the signatures to include; all by default. A process that loads the
+            SavedModel holds the graphs of every signature, whether called or not.
 
     Returns:
         {"saved_model": export_dir, "bytes"}.
 
     Raises:
-        InputError: where `export_dir` holds something, or cannot be written; where there is no such
-            signature; or for int8 where TensorFlow has no product of it.
+        InputError: if `export_dir` is not empty or not writable, a signature does not exist, or
+            TensorFlow has no int8 product for int8 weights.
     """
     if card.weights == "int8":
         require_int8("weights")
@@ -100,23 +100,22 @@ def export_saved_model(
 def _graphs_named(
     graphs: Mapping[str, Callable], names: Sequence[str] | None
 ) -> dict[str, Callable]:
-    """The graphs of these names; all of them where no names are given."""
+    """Returns the graphs with these names; all of them without names."""
     if names is None:
         return dict(graphs)
-    rule = f"must be some of {', '.join(graphs)}"
+    rule = f"must be among {', '.join(graphs)}"
     unknown = [name for name in names if name not in graphs]
     require(names and not unknown, "signatures", rule, ", ".join(map(repr, unknown)) or "none")
     return {name: graphs[name] for name in names}
 
 
 def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
-    """Loads the graphs of an export.
+    """Loads an export's graphs.
 
     Args:
-        path: the directory, which `model_card.read_card` has checked.
+        path: the directory, checked by `model_card.read_card`.
 
-    Returns:
-        The signatures by name. Each keeps the weights that it needs.
+    Returns: The signatures by name. Each holds the weights that it needs.
 
     Raises:
         InputError: if the files are damaged.
@@ -126,6 +125,6 @@ def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
     try:
         with without_information():
             return ExportedGraphs(dict(tf.saved_model.load(str(path)).signatures))
-    except Exception as error:  # damaged bytes can end in any
-        rule = "must be a directory that an export has made"
+    except Exception as error:  # damaged bytes can raise any error
+        rule = "must be a directory written by an export"
         raise InputError("path", rule, f"{str(path)!r}: {reason(error)}") from None

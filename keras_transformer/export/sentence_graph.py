@@ -1,7 +1,7 @@
-"""Sentences of whole texts within a graph, where documents/sentences.py cannot be called.
+"""Sentence splitting inside a graph, where documents/sentences.py cannot be called.
 
-Regular expressions find nearly as many as that module (docs/measurements/documents.md), by rules
-for all languages.
+Regular expressions find nearly as many sentences as that module (docs/measurements/documents.md),
+with the same rules for all languages.
 """
 
 from typing import NamedTuple
@@ -10,16 +10,16 @@ import tensorflow as tf
 
 from keras_transformer.documents.placeholders import ITEM_SIGN
 
-# Titles and the like that a full stop after is no end of a sentence, in several languages.
+# Titles and the like in several languages, after which a full stop does not end a sentence.
 _ABBREVIATIONS = (
     *("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Hr", "Fr", "Mme", "MM", "Sr", "Sra", "Gen", "Sen"),
     *("Rep", "Gov", "Lt", "Col", "Nr", "No", "Nos", "vs", "ca", "bzw", "Abs", "Art", "Fig", "Vol"),
 )
 _SPACE = "[[:space:]]"
 _CLOSING, _OPENING = "[\"'”’“»)\\]]*", f"(?:[\"'“‘„¿¡(\\[]|«{_SPACE}*)*"
-# In the order in which they are applied; a line break is put between two sentences.
+# In order of application; they put a line break between two sentences.
 _RULES = (
-    # "Yes." Then; "Yes". "Then"; of scripts without case, any letter may be the first.
+    # "Yes." Then; "Yes". "Then"; in scripts without case, any letter may be the first.
     (rf"([.!?…]{_CLOSING})({_SPACE}+{_OPENING}[\p{{Lu}}\p{{Lt}}\p{{Lo}}\p{{N}}])", "\\1\n\\2"),
     (r"([。！？][”’」』）]*)", "\\1\n"),
     # An initial, an ordinal, an abbreviation.
@@ -30,10 +30,10 @@ _SURROUNDED = rf"(?s)^({_SPACE}*(?:{ITEM_SIGN}{_SPACE}+)*)(.*?)({_SPACE}*)$"
 
 
 def lines_and_sentences(text: tf.Tensor) -> tf.RaggedTensor:
-    """Cuts texts, string [B], into lines and these into sentences: string [B, None, None].
+    """Splits texts, string [B], into lines and these into sentences: string [B, None, None].
 
-    The sentences of a line are together the line: spaces between two are at the beginning of the
-    second. A carriage return is a space at the end of a line.
+    Concatenating a line's sentences gives the line: spaces between two sentences begin the second.
+    A carriage return is a space at the end of a line.
 
     Example:
         >>> lines_and_sentences(tf.constant(["Dr. Li came. He sat.\\nYes!"])).to_list()
@@ -47,15 +47,15 @@ def lines_and_sentences(text: tf.Tensor) -> tf.RaggedTensor:
 
 
 class Surrounded(NamedTuple):
-    """Sentences, string [N] each, and what is around their language."""
+    """Sentences, string [N] each, and the text around their content."""
 
-    before: tf.Tensor  # spaces, and signs before items of lists
-    language: tf.Tensor  # "" where a sentence has no letter
+    before: tf.Tensor  # spaces and list markers
+    language: tf.Tensor  # "" for sentences without letters
     after: tf.Tensor  # spaces
 
 
 def surrounded(sentences: tf.Tensor) -> Surrounded:
-    """Parts sentences, string [N], into language and what stays as it is."""
+    """Splits sentences, string [N], into content and surrounding text, which stays unchanged."""
     before, language, after = (
         tf.strings.regex_replace(sentences, _SURROUNDED, group) for group in (r"\1", r"\2", r"\3")
     )
@@ -68,14 +68,14 @@ def surrounded(sentences: tf.Tensor) -> Surrounded:
 
 
 def in_parts(ids: tf.RaggedTensor, begins_word: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
-    """Cuts rows of ids, int32 [N, None], into parts of at most `limit`: int32 [N, None, None].
+    """Splits rows of ids, int32 [N, None], into parts of at most `limit`: int32 [N, None, None].
 
-    A row that fits is one part. A part begins with a word, if words are no longer than a part.
+    A row that fits is one part. Parts begin at word boundaries, unless a word exceeds the limit.
 
     Args:
-        begins_word: bool of the same shape, whether a subword is the first of a word.
+        begins_word: bool in the same shape, whether a subword begins a word.
     """
-    size = max(limit // 2, 1)  # up to where words begin in a part, which ends with a word
+    size = max(limit // 2, 1)  # longest prefix of words in a part
     rows = ids.value_rowids()
     place = tf.ragged.range(ids.row_lengths()).flat_values  # of each id in its row
     is_first = begins_word.flat_values | (place == 0)

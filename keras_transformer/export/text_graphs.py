@@ -1,9 +1,9 @@
-"""Texts in, texts out, inside a graph: what an export does for those who only have TensorFlow.
+"""Texts in, texts out, inside a graph: an export's functions for users with TensorFlow alone.
 
-The graphs take string [B] and return a dict of tensors whose first axis is B, from 0 to any number;
-one text, string [], is a batch of one. Texts are UTF-8, and those longer than the limits of the
-options are cut there. They call the graphs of ids of search/tensorflow_engine.py, in batches of
-similar length. In a process with this package, a Translator does the same in Python.
+The graphs take string [B] and return a dict of tensors whose first axis is B, which may be 0; one
+text, string [], is a batch of one. Texts are UTF-8, and are truncated to the limits in the options.
+They call the graphs on ids from search/tensorflow_engine.py, in batches of similar length. In a
+process with this package, a Translator does the same in Python.
 """
 
 from collections.abc import Callable
@@ -18,20 +18,20 @@ from keras_transformer.translate.batches import MIN_ROW_TOKENS
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 TEXTS = tf.TensorSpec([None], tf.string)
-# The outputs that there are for each translation.
+# The outputs for each translation.
 TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
 
 
 class TextGraphs:
-    """The graphs of texts, by name in `named`.
+    """The graphs on texts, by name in `named`.
 
     Args:
-        graphs: of ids.
-        vocabularies: of the source and the target.
+        graphs: the graphs on ids.
+        vocabularies: the source and target vocabularies.
 
     Attributes:
-        vocabularies: the same in a graph, whose tables a SavedModel must track. It would save all
-            graphs, whatever its signatures, if it tracked this object.
+        vocabularies: their graph versions, whose tables a SavedModel must track. Tracking this
+            object instead would save all graphs, whatever the signatures.
     """
 
     def __init__(self, graphs: SearchGraphs, vocabularies: VocabularyPair):
@@ -79,28 +79,26 @@ class TextGraphs:
 
     @graph(TEXTS)
     def n_best(self, text) -> Tensors:
-        """Finds the best K translations of each text; K is the number of beams.
+        """Finds the K best translations of each text; K is the number of beams.
 
-        Returns:
-            translation string [B, K], best first; score float32 [B, K], log-probability / length
-            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; unfinished
-            bool [B, K], whether the translation reached its length limit before EOS; truncated bool
-            [B], whether the text was longer than the limit and cut. Where there are fewer than K
-            translations, "" with score -inf follows; a blank text has the translation "" with
-            score 0.
+        Returns: translation string [B, K], best first; score float32 [B, K], log probability /
+            length penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS;
+            unfinished bool [B, K], whether the translation reached its length limit before EOS;
+            truncated bool [B], whether the text was truncated. Missing translations are "" with
+            score -inf; a blank text has the translation "" with score 0.
         """
         return self._translate(text, tf.fill(tf.shape(text), ""), None, self._options.exact)
 
     @graph(TEXTS, TEXTS)
     def complete(self, source, target) -> Tensors:
-        """Like `n_best`; each translation begins with its target, "" for anything."""
+        """Like `n_best`; each translation begins with its target, which may be ""."""
         return self._translate(source, target, None, self._options.exact)
 
     @graph(TEXTS, TEXTS, TEXTS)
     def constrain(self, source, target, phrases) -> Tensors:
-        """Like `complete`; each translation contains its phrases, with tabs between them.
+        """Like `complete`; each translation contains its phrases, which are separated by tabs.
 
-        Where there is no room for all of them, translations with most of them come first.
+        If there is no room for all of them, translations with most of them come first.
         """
         return self._translate(source, target, phrases, self._options.exact)
 
@@ -109,14 +107,14 @@ class TextGraphs:
         """Translates texts of any length, whose lines are paragraphs of any number of sentences.
 
         Returns:
-            translation string [B], with as many lines, and spaces and signs before items where the
-            text has them. A sentence without letters stays as it is. What is longer than the model
-            reads is cut, and the translations of its parts have spaces between them. A code at the
-            beginning of a text is that of all of its sentences.
+            translation string [B], with the same number of lines, spaces and list markers as the
+            text. A sentence without letters stays unchanged. Sentences beyond the model's limit are
+            split, and the translations of their parts joined by spaces. A code at the beginning of
+            a text applies to all of its sentences.
         """
         vocabulary = self._source
         codes, limit = None, self._source_limit - 1  # without EOS
-        # Before the patterns, which match no invalid bytes.
+        # Before the patterns, which do not match invalid bytes.
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         if vocabulary.languages:
             codes, text = vocabulary.split_codes(text)  # [B, None]
@@ -132,19 +130,19 @@ class TextGraphs:
         joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
         whole = tf.strings.join([before, joined, after])
         lines = tf.strings.reduce_join(sentences.with_flat_values(whole), axis=2)
-        # A separator would be left out after empty lines at the beginning.
+        # A separator argument would be omitted after leading empty lines.
         ended = lines.with_values(tf.strings.join([lines.values, "\n"]))
         joined = tf.strings.reduce_join(ended, axis=1)
         return {"translation": tf.strings.regex_replace(joined, "\n$", "")}
 
     @graph(TEXTS, TEXTS)
     def score(self, source, target) -> Tensors:
-        """Computes how probable the model finds each target as a translation of its source.
+        """Computes the probability of each target as a translation of its source.
 
         Returns:
-            log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
-            the target with EOS; perplexity float32 [B], exp(-log_prob / length); truncated bool
-            [B], whether source or target was longer than the limit and cut.
+            log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of the
+            target with EOS; perplexity float32 [B], exp(-log_prob / length); truncated bool [B],
+            whether source or target was truncated.
         """
         source_ids, target_ids, source_cut, target_cut = self._encode_pairs(source, target)
         found = in_batches(
@@ -165,11 +163,10 @@ class TextGraphs:
         """Aligns targets with their sources, all of them in one batch.
 
         Returns:
-            source_pieces string [B, S], target_pieces string [B, T], EOS included; source_words
-            and target_words int32 of the same shapes, the number of the word that each belongs to,
-            counting words with spaces between them; log_probs float32 [B, T], natural logarithm of
-            the probability of each subword, 0 at padding; alignment int32 [B, T], a source position
-            for each subword of the target.
+            source_pieces string [B, S], target_pieces string [B, T], EOS included; source_words and
+            target_words int32 in the same shapes, the number of each subword's word, words being
+            separated by spaces; log_probs float32 [B, T], each subword's log probability (natural),
+            0 at padding; alignment int32 [B, T], a source position for each target subword.
         """
         source_ids, target_ids, *_ = self._encode_pairs(source, target)
         source, target = padded(source_ids), padded(target_ids)
@@ -187,10 +184,9 @@ class TextGraphs:
 
     @graph(TEXTS)
     def tokenize(self, text) -> Tensors:
-        """Shows the subwords that the model reads of each source, EOS included.
+        """Returns the subwords that the model reads for each source, EOS included.
 
-        Returns:
-            ids int32 [B, S]; length int32 [B]; pieces string [B, S], as the vocabulary spells them.
+        Returns: ids int32 [B, S]; length int32 [B]; pieces string [B, S], as in the vocabulary.
         """
         rows = with_eos(self._source.encode(text), self._source_limit)
         ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)
@@ -203,7 +199,7 @@ class TextGraphs:
         return tf.reshape(self._target.decode(rows), [-1, self._options.beam_size])
 
     def _subwords(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
-        """Spells the subwords of pairs, and numbers the words that they belong to."""
+        """Returns the subwords of pairs, and the numbers of their words."""
         return {
             "source_pieces": self._source.spelled(source),
             "target_pieces": self._target.spelled(target),
@@ -246,7 +242,7 @@ class TextGraphs:
         return in_batches(translate_batch, self._options.batch_tokens, *rows)
 
     def _best_texts(self, source_ids: tf.RaggedTensor) -> tf.Tensor:
-        """The best translations of rows of ids, without scores: string [B]."""
+        """Returns the best translations of rows of ids, without scores: string [B]."""
         if not self._options.is_greedy:
             no_prefix = source_ids[:, :0]
             return self._translate_ids(source_ids, no_prefix, None, n_best=1)["translation"][:, 0]
@@ -261,7 +257,7 @@ class TextGraphs:
     def _encode_pairs(
         self, source, target
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """The ids of both, with EOS, cut at the limits; bool [B] each, whether they were cut."""
+        """Encodes both with EOS, truncated to the limits; bool [B] each, whether truncated."""
         source, target, _ = of_one_batch(source, target)
         source_ids = self._source.encode(source)
         target_ids = self._target.encode(target)
@@ -272,7 +268,7 @@ class TextGraphs:
         return source_ids, target_ids, source_cut, target_cut
 
     def _encode_phrases(self, phrases) -> tf.RaggedTensor:
-        """string [B], with tabs between phrases -> ids int32 [B, None, None], without EOS."""
+        """string [B], phrases separated by tabs -> ids int32 [B, None, None], without EOS."""
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = self._target.encode(tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
@@ -285,7 +281,7 @@ def _unfinished(found: Tensors) -> tf.Tensor:
 
 
 def with_eos(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
-    """Ends rows of ids, int32 [B, None], in EOS, and cuts them to at most `limit` ids with it."""
+    """Truncates rows of ids, int32 [B, None], to `limit` including EOS, and appends EOS."""
     ends = tf.fill([ids.nrows(), 1], EOS_ID)
     return tf.concat([ids[:, : limit - 1], ends], axis=1)
 
@@ -293,19 +289,19 @@ def with_eos(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
 def _with_codes_of(
     codes: tf.RaggedTensor, sentences: tf.RaggedTensor, parts: tf.RaggedTensor
 ) -> tf.RaggedTensor:
-    """Puts the codes of texts before the parts of their sentences that are not blank.
+    """Prepends each text's code to the non-blank parts of its sentences.
 
     Args:
-        codes: int32 [B, None], the id of each text's code; none for a text without one.
-        sentences: string [B, None, None], the lines of texts, and their sentences: N together.
-        parts: int32 [N, None, None], the ids of the parts of each sentence: P together.
+        codes: int32 [B, None], the id of each text's code; empty for a text without one.
+        sentences: string [B, None, None], the lines of texts, and their N sentences.
+        parts: int32 [N, None, None], the ids of the P parts of the sentences.
 
     Returns:
         int32 [P, None].
     """
     of_line = sentences.value_rowids()
     of_sentence = tf.gather(of_line, sentences.values.value_rowids())
-    of_part = tf.gather(of_sentence, parts.value_rowids())  # [P], the text that each belongs to
+    of_part = tf.gather(of_sentence, parts.value_rowids())  # [P], the text of each part
     rows = parts.values
     found = tf.gather(codes, of_part)
     is_blank = tf.gather(rows.row_lengths() == 0, found.value_rowids())
@@ -316,7 +312,7 @@ def _with_codes_of(
 def of_one_batch(
     source: tf.Tensor, target: tf.Tensor, phrases: tf.Tensor | None = None
 ) -> list[tf.Tensor | None]:
-    """Returns the inputs of a graph as they are, [B, ...], after a check that B is the same."""
+    """Returns the inputs of a graph, [B, ...], after checking that they have the same B."""
     checks = []
     for rows, what in ((target, "a target"), (phrases, "phrases")):
         if rows is not None:
@@ -328,12 +324,12 @@ def of_one_batch(
 
 
 def batch_size(rows: tf.Tensor) -> tf.Tensor:
-    """The number of texts or rows of ids, int32 scalar; a signature may be called with one text."""
+    """Returns the number of texts or rows of ids, int32 scalar; a signature also takes one text."""
     return tf.size(rows) if rows.dtype == tf.string else tf.shape(rows)[0]
 
 
 def padded(ids: tf.RaggedTensor) -> tf.Tensor:
-    """Makes int32 [B, longest] of ids, with one column at least."""
+    """Pads ids to int32 [B, longest], with at least one column."""
     longest = tf.reduce_max(tf.concat([[1], ids.row_lengths()], axis=0))
     return ids.to_tensor(PAD_ID, shape=tf.stack([-1, longest]))
 
@@ -345,9 +341,9 @@ def in_batches(
 
     Args:
         function: maps int32 [b, length], padded, one tensor for each of `ids`, to tensors [b, ...]
-            whose other axes are of fixed sizes. A row's results may not depend on the others.
-        batch_tokens: bounds rows x longest of a batch, except for a row longer itself.
-        ids: int32 [B, None, ...] each; what is returned is [B, ...] in the order of their rows.
+            whose other axes have fixed sizes. A row's results must not depend on the others.
+        batch_tokens: limit on rows x longest length in a batch, except for a single longer row.
+        ids: int32 [B, None, ...] each; the results are [B, ...] in the order of the rows.
     """
     specs = [tf.TensorSpec([None] * rows.shape.rank, tf.int32) for rows in ids]
     function = tf.function(function, specs, autograph=False).get_concrete_function()
@@ -370,7 +366,7 @@ def in_batches(
         name: tf.zeros([total, *tensor.shape[1:]], tensor.dtype)
         for name, tensor in function.structured_outputs.items()
     }
-    # One after the other, as several at once would take the memory of several.
+    # One after another, as parallel batches would multiply the memory.
     _, results = tf.while_loop(
         lambda start, _: start < total, advance, [0, results], parallel_iterations=1
     )

@@ -1,11 +1,10 @@
-"""The requests that TensorFlow Serving sends itself before it announces a model.
+"""Warm-up requests, which TensorFlow Serving runs before it serves a model.
 
 The first call of a signature optimizes its graph and takes much longer than all others. TensorFlow
-Serving reads `assets.extra/tf_serving_warmup_requests`, a TFRecord file, and answers each request
-in it while it loads a model, so that no client waits for that. A record is a PredictionLog of
-TensorFlow Serving. These messages have four nested fields and are written here, because the package
-that has them (tensorflow-serving-api) would be a dependency for those alone; a test reads them with
-it.
+Serving reads `assets.extra/tf_serving_warmup_requests`, a TFRecord file, and answers its requests
+while it loads a model, so that no client waits for that. A record is a TensorFlow Serving
+PredictionLog. These messages have four nested fields and are encoded here to avoid a dependency on
+tensorflow-serving-api; a test decodes them with that package.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,9 +13,9 @@ from pathlib import Path
 import tensorflow as tf
 
 WARM_UP = Path("assets.extra") / "tf_serving_warmup_requests"
-# Any text has its subwords, whatever the vocabulary.
+# A text that any vocabulary can encode.
 EXAMPLE = "Hello, world."
-# The numbers of the fields in TensorFlow Serving's .proto files, as (message, field).
+# Field numbers in TensorFlow Serving's .proto files, as (message, field).
 PREDICT_LOG = 6  # PredictionLog.predict_log
 REQUEST = 1  # PredictLog.request
 MODEL_SPEC = 1  # PredictRequest.model_spec
@@ -27,10 +26,10 @@ VALUE = 2
 
 
 def write_warm_up(folder: Path, signatures: Mapping[str, Callable]) -> None:
-    """Writes a request for every signature that takes nothing but texts.
+    """Writes a request for every signature that only takes texts.
 
     Args:
-        folder: the directory of an export.
+        folder: the export's directory.
         signatures: tf.functions with an input signature, by name.
     """
     with tf.io.TFRecordWriter(str(folder / WARM_UP)) as writer:
@@ -41,7 +40,7 @@ def write_warm_up(folder: Path, signatures: Mapping[str, Callable]) -> None:
 
 
 def prediction_log(signature: str, inputs: list[str]) -> bytes:
-    """A PredictionLog with a request to a signature, whose inputs are one text each."""
+    """Encodes a PredictionLog with a request to a signature, whose inputs are one text each."""
     request = _field(MODEL_SPEC, _field(SIGNATURE_NAME, signature.encode()))
     tensor = tf.make_tensor_proto([EXAMPLE]).SerializeToString()
     for name in inputs:
@@ -50,13 +49,13 @@ def prediction_log(signature: str, inputs: list[str]) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a protocol buffer that has a length: a message, a string or bytes."""
+    """Encodes a length-delimited protocol buffer field: a message, a string or bytes."""
     has_length = 2  # the wire type
     return _varint(number << 3 | has_length) + _varint(len(content)) + content
 
 
 def _varint(number: int) -> bytes:
-    """A number of a protocol buffer: seven bits a byte, the lowest first."""
+    """Encodes a protocol buffer varint: seven bits per byte, lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)

@@ -16,7 +16,7 @@ LOCK_HOLDER = b"process "  # beginning of a lock file, once a process has held t
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
-    """Holds the lock file `path` while the block runs, and makes its folder where there is none.
+    """Holds the lock file `path` while the block runs, creating its folder if needed.
 
     The operating system releases the lock when the process ends, however it ends. The file may stay
     behind and then means nothing. Remote file systems have no locks, nor have some network file

@@ -1,1 +1,1 @@
-"""Models that other toolkits trained, read as models of this library."""
+"""Imports models trained by other toolkits."""

@@ -1,4 +1,4 @@
-"""A model from elsewhere, written as the model directory that training would have left behind."""
+"""Writes an imported model as a model directory, as if trained here."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,7 +48,7 @@ def write_model_directory(
         {"model_dir", "checkpoint", "parameters"}.
 
     Raises:
-        InputError: if `model_dir` holds something.
+        InputError: if `model_dir` is not empty.
         OSError: if it cannot be written.
     """
     require_new(model_dir)

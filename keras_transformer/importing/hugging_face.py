@@ -1,8 +1,8 @@
-"""Marian's models as Hugging Face keeps them.
+"""Marian models in Hugging Face's format.
 
-A directory of config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
-vocab.json; target_vocab.json if the vocabularies are separate, and generation_config.json if there
-is one.
+A directory with config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
+vocab.json; target_vocab.json if the vocabularies are separate; and optionally
+generation_config.json.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from keras_transformer.importing.marian_model import (
 from keras_transformer.importing.sentencepiece_pieces import read_pieces
 from keras_transformer.importing.tensors import read_tensors
 
-# The options of config.json that are fields of TransformerConfig.
+# The options in config.json that are fields of TransformerConfig.
 OPTION_NAMES = {
     "d_model": "d_model",
     "num_layers": "encoder_layers",
@@ -30,7 +30,7 @@ OPTION_NAMES = {
     "d_ff": "encoder_ffn_dim",
     "activation": "activation_function",
 }
-# The types of the other options that are read.
+# The types of other options.
 OPTION_TYPES = {
     "decoder_start_token_id": Count,
     "max_position_embeddings?": Size,
@@ -38,7 +38,7 @@ OPTION_TYPES = {
     "share_encoder_decoder_embeddings?": bool,
     "tie_word_embeddings?": bool,
 }
-# The tensors of a layer, "model.encoder.layers.0.NAME", by the paths of our variables.
+# A layer's tensors, "model.encoder.layers.0.NAME", by the paths of our variables.
 LAYER_PREFIX = "model.{stack}.layers.{layer}."
 LAYER_NAMES = {
     "self_attention/query/kernel": "self_attn.q_proj.weight",
@@ -79,8 +79,8 @@ def read_hugging_face(path: Path) -> MarianModel:
     """Reads a directory with config.json.
 
     Raises:
-        InputError: if a file is missing or damaged, or the files do not belong together, or the
-            model has something that this library's has not.
+        InputError: if a file is missing or damaged, the files do not match, or the model has an
+            unsupported feature.
     """
     config_file = path / "config.json"
     options = _read_options(path)
@@ -111,7 +111,7 @@ def read_hugging_face(path: Path) -> MarianModel:
         source_vocab_size=None if has_shared_vocabulary else len(source.names),
         tie_embeddings=is_tied,
         scale_embeddings=options.get("scale_embedding", False),
-        norm_epsilon=1e-5,  # that of torch.nn.LayerNorm
+        norm_epsilon=1e-5,  # torch.nn.LayerNorm's
     )
 
     file = _weight_file(path)
@@ -130,7 +130,7 @@ def read_hugging_face(path: Path) -> MarianModel:
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
-    """The content of config.json, and of generation_config.json where there is one."""
+    """Reads config.json, and generation_config.json if there is one."""
     config_file, generation_file = folder / "config.json", folder / "generation_config.json"
     options = read_json(config_file)
     if generation_file.is_file():
@@ -142,23 +142,23 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 
 def _weight_file(folder: Path) -> Path:
-    """The file of the weights; a directory may have them in both formats."""
+    """Returns the weights file; a directory may have both formats."""
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (folder / name).is_file():
             return folder / name
-    raise InputError(None, "must hold model.safetensors or pytorch_model.bin", "neither", folder)
+    raise InputError(None, "must contain model.safetensors or pytorch_model.bin", "neither", folder)
 
 
 def _read_weights(file: Path) -> dict[str, Any]:
-    """The tensors of a file without the sinusoids, which older versions stored."""
+    """Reads a file's tensors without the sinusoids, which older versions stored."""
     tensors = read_tensors(file)
     return {name: tensor for name, tensor in tensors.items() if "embed_positions" not in name}
 
 
 def _names_of_embeddings(has_shared_vocabulary: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
-    """The names that tensors of embeddings may have; the first one that a file has counts.
+    """Returns the possible names of embedding tensors; the first one in a file is used.
 
-    A file has a matrix that is used several times once or several times, under any of its names.
+    A file may store a shared matrix once or several times, under any of its names.
     """
     target = (TARGET_MATRIX, SHARED_MATRIX)
     if is_tied:

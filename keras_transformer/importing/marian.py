@@ -1,8 +1,8 @@
-"""Marian's models, such as those of OPUS-MT, as model directories of this library.
+"""Imports Marian models, such as those of OPUS-MT, as model directories.
 
-They are kept in two formats, Hugging Face's (hugging_face.py) and Marian's own (marian_npz.py).
-What a model computes becomes fields of TransformerConfig, and its weights are put in the order of
-this library (marian_model.py).
+There are two formats, Hugging Face's (hugging_face.py) and Marian's own (marian_npz.py). A model's
+options become fields of TransformerConfig, and its weights are rearranged for this library
+(marian_model.py).
 """
 
 import json
@@ -27,21 +27,20 @@ from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
 def import_marian(
     path: Path, model_dir: Path, languages: Sequence[str] | None = None
 ) -> dict[str, str | int]:
-    """Makes a model directory of a Marian model.
+    """Imports a Marian model as a model directory.
 
     Args:
         path: the directory of the Marian model, in either format.
-        model_dir: the directory to make.
-        languages: the codes of source and target, which no file of a Marian model has; of the
-            source alone for a model whose vocabulary has codes of target languages.
+        model_dir: the directory to create.
+        languages: the codes of source and target, which Marian's files do not contain; only the
+            source if the vocabulary has codes for the targets.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}, as write_model_directory.
 
     Raises:
-        InputError: if a file is missing, damaged or a device, or the files do not belong together,
-            or the model has something that this library's has not, or `model_dir` holds something,
-            or the languages are not those of such a model.
+        InputError: if a file is missing, damaged or a device, the files do not match, the model has
+            an unsupported feature, `model_dir` is not empty, or `languages` do not fit the model.
     """
     for file in path.glob("*"):
         require(not is_device(file), None, "must be a file", "a pipe or a device", file)
@@ -54,7 +53,7 @@ def import_marian(
         _write_vocabulary(Path(folder, target_name + SUFFIXES["pieces"]), kept.target)
         vocabularies = VocabularyPair.load(folder)
         codes = vocabularies.source.languages
-        # A model of one language may have its code, but does not need it.
+        # A model with one target language may have its code, but does not need it.
         targets = list(codes) if len(codes) > 1 else []
         task_options = {"target_languages": targets} if targets else {}
         if languages:
@@ -73,15 +72,15 @@ def import_marian(
 
 
 def _check_languages(languages: Sequence[str], targets: Sequence[str]) -> None:
-    """Refuses what is not source and target, or the source alone of a model with `targets`."""
+    """Checks for source and target, or only the source if the model has codes for targets."""
     rule = "must be the source and the target language, such as de,en"
     if targets:
-        rule = f"must be the source language alone; the model has the targets {', '.join(targets)}"
+        rule = f"must be only the source language; the model has the targets {', '.join(targets)}"
     is_right = len(languages) == (1 if targets else 2) and all(map(is_language_code, languages))
     require(is_right, "languages", rule, ",".join(languages))
 
 
 def _write_vocabulary(file: Path, pieces: Pieces) -> None:
-    """Writes the pieces in the order of their ids, and the SentencePiece model after them."""
+    """Writes the pieces in the order of their ids, followed by the SentencePiece model."""
     names = json.dumps(pieces.names).encode()
     write_file(file, names + b"\n" + pieces.sentencepiece_model.read_bytes())

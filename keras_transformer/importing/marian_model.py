@@ -1,11 +1,11 @@
-"""A Marian model as its files have it, made into a Transformer of this library.
+"""Converts a Marian model to a Transformer.
 
-Three things are put in order in the weights.
+Three things are rearranged in the weights.
 
-- Sinusoids stand in halves there, all sines before all cosines, and interleaved here: d_model is
+- Marian's sinusoids are concatenated, all sines before all cosines; ours are interleaved: d_model is
   permuted.
 - The special ids come first here (sentencepiece_pieces.py).
-- Decoding starts there with the embedding of padding, or with zeros. This becomes the row of BOS.
+- Marian's decoding starts with the embedding of padding, or with zeros. This becomes the BOS row.
 
 The logits of padding and BOS get a bias so low that neither is ever generated.
 """
@@ -21,38 +21,37 @@ from keras_transformer.fields import shown
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.model.transformer import Transformer
 
-# The Dense layers that read states of width d_model. It is the first axis of their kernels, and
-# their biases have other widths. All other variables have d_model as their last axis.
+# The Dense layers with inputs of width d_model. It is the first axis of their kernels, and their #
+# biases have other widths. All other variables have d_model as their last axis.
 READ_STATES = ("query", "key", "value", "inner")
-SMALLEST_LOGIT = -3e4  # below every logit of a model, and within the range of float16
+SMALLEST_LOGIT = -3e4  # below every logit, and within the range of float16
 
 
 class MarianModel(NamedTuple):
-    """A model as its files have it."""
+    """The content of a Marian model's files."""
 
     file: Path  # of the weights
-    tensors: dict[str, np.ndarray]  # by the names in the file; those of no use are left out
+    tensors: dict[str, np.ndarray]  # by the names in the file, without unused ones
     config: TransformerConfig
     source: Pieces
     target: Pieces
-    names: dict[str, tuple[str, ...]]  # by a variable's path: what its tensor may be called
-    kernels_are_transposed: bool  # PyTorch has them as [outputs, inputs]
-    max_length: int = 512  # of a source, in ids with EOS
+    names: dict[str, tuple[str, ...]]  # by a variable's path: the possible names of its tensor
+    kernels_are_transposed: bool  # PyTorch stores them as [outputs, inputs]
+    max_length: int = 512  # length of a source, in ids with EOS
 
 
 def names_of_layers(
     config: TransformerConfig, layer_prefix: str, first_layer: int, names: dict[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Writes out the names of the tensors of all layers.
+    """Expands the names of the tensors in all layers.
 
     Args:
-        config: says how many layers there are.
-        layer_prefix: what the names of a layer's tensors begin with, with {stack} and {layer}.
+        config: the configuration, with the number of layers.
+        layer_prefix: the prefix of a layer's tensor names, with {stack} and {layer}.
         first_layer: the number of the first layer in the files.
-        names: by a variable's path within its layer, what follows the prefix.
+        names: by a variable's path within its layer, the part after the prefix.
 
-    Returns:
-        By the path of a variable, the one name of its tensor.
+    Returns: By a variable's path, the only name of its tensor.
     """
     depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers}
     found = {}
@@ -65,9 +64,9 @@ def names_of_layers(
 
 
 def require_values(place: Path, options: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Raises InputError for the first option that is given, and not as it must be."""
+    """Raises InputError for the first given option without the required value."""
     for name, value in wanted.items():
-        rule = f"must be {shown(value)}, as no other can be imported"
+        rule = f"must be {shown(value)}, the only supported value"
         require(options.get(name, value) == value, name, rule, shown(options.get(name)), place)
 
 
@@ -77,13 +76,12 @@ def make_config(
     """Makes the configuration of a model.
 
     Args:
-        place: the file that has the options, for errors.
-        options: those of the other toolkit.
-        option_names: by a field of TransformerConfig, the name of the option that it is read from.
+        place: the file with the options, for errors.
+        options: the other toolkit's options.
+        option_names: by a field of TransformerConfig, the name of its option.
         fields: other fields.
 
-    Raises:
-        InputError: if an option is missing, or has a value that the field cannot have.
+    Raises: InputError: if an option is missing, or its value is invalid for the field.
     """
     for field, option in option_names.items():
         require(option in options, option, "must be given", "none", place)
@@ -99,7 +97,7 @@ def build(kept: MarianModel) -> Transformer:
     """Makes the Transformer, in float32.
 
     Raises:
-        InputError: if tensors are missing, left over or of another shape.
+        InputError: if tensors are missing, unused or have the wrong shape.
     """
     model = Transformer(kept.config, dtype="float32")
     used = set()
@@ -115,20 +113,20 @@ def build(kept: MarianModel) -> Transformer:
             values = _layer_weight(kept, variable)
         variable.assign(values)
     left_over = sorted(kept.tensors.keys() - used)
-    rule = "must hold nothing that a Transformer of this library has no place for"
+    rule = "must only contain tensors of a Transformer in this library"
     require(not left_over, None, rule, ", ".join(left_over[:3]), kept.file)
     return model
 
 
 def _embeddings(kept: MarianModel, variable, pieces: Pieces) -> np.ndarray:
-    """An embedding matrix [V, D], with its rows by the ids of this library."""
+    """Returns an embedding matrix [V, D], with rows in the order of this library's ids."""
     _, d_model = variable.shape
     matrix = _tensor(kept, variable.path, (pieces.size_in_files, d_model))
     return _interleaved(_rows_by_our_ids(matrix, pieces), axis=-1)
 
 
 def _logits_bias(kept: MarianModel, variable) -> np.ndarray:
-    """The bias of the logits [V], zeros where the file has none."""
+    """Returns the logits bias [V], zeros if the file has none."""
     shape = (kept.target.size_in_files,)
     bias = np.zeros(shape, np.float32)
     if _name(kept, variable.path) in kept.tensors:
@@ -139,7 +137,7 @@ def _logits_bias(kept: MarianModel, variable) -> np.ndarray:
 
 
 def _layer_weight(kept: MarianModel, variable) -> np.ndarray:
-    """A weight of a layer: of a Dense layer, or of a layer normalisation."""
+    """Returns a weight in a layer, from a Dense layer or a layer normalization."""
     tensor = _tensor(kept, variable.path, tuple(variable.shape))
     *_, sublayer, kind = variable.path.split("/")
     if sublayer not in READ_STATES:
@@ -150,7 +148,7 @@ def _layer_weight(kept: MarianModel, variable) -> np.ndarray:
 
 
 def _tensor(kept: MarianModel, path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The tensor of the file that a variable's values are in, with the shape that it must have."""
+    """Returns the tensor with a variable's values, after checking its shape."""
     name = _name(kept, path)
     require(name in kept.tensors, name, "must be among the tensors", "none", kept.file)
     tensor = kept.tensors[name]
@@ -164,7 +162,7 @@ def _tensor(kept: MarianModel, path: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _name(kept: MarianModel, path: str) -> str:
-    """The first name of a variable's tensor that the file has; the first of all if it has none."""
+    """Returns the first name of a variable's tensor found in the file, or else the first name."""
     names = kept.names[path]
     for name in names:
         if name in kept.tensors:
@@ -173,13 +171,13 @@ def _name(kept: MarianModel, path: str) -> str:
 
 
 def _rows_by_our_ids(tensor: np.ndarray, pieces: Pieces) -> np.ndarray:
-    """Orders rows by the ids of this library; rows of zeros are new."""
+    """Orders rows by the ids of this library; new rows are zero."""
     zeros = np.zeros_like(tensor[:1])
     return np.append(tensor, zeros, axis=0)[pieces.rows]  # NEW_ROW is -1, the row of zeros
 
 
 def _interleaved(tensor: np.ndarray, axis: int) -> np.ndarray:
-    """Moves the second half of d_model, that of the cosines, between the elements of the first."""
+    """Interleaves the second half of d_model, the cosines, with the first half."""
     d_model = tensor.shape[axis]
     halves = np.arange(d_model).reshape(2, -1)  # [sines, cosines]
     return np.take(tensor, halves.T.ravel(), axis)

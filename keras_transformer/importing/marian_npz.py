@@ -1,8 +1,8 @@
-"""Marian's models in Marian's own format.
+"""Marian models in Marian's own format.
 
-A directory of one *.npz, which holds its options as YAML, and one or two vocabularies: *vocab*.spm,
-or *vocab*.yml with source.spm and target.spm. The file that Marian writes for its decoder says
-which vocabulary is the source's; without it, the names of two vocabularies must say so.
+A directory with one *.npz, which contains its options as YAML, and one or two vocabularies:
+*vocab*.spm, or *vocab*.yml with source.spm and target.spm. The file that Marian writes for its
+decoder tells which vocabulary is the source's; without it, the names of two vocabularies must.
 """
 
 import re
@@ -24,7 +24,7 @@ from keras_transformer.importing.sentencepiece_pieces import Pieces, read_pieces
 from keras_transformer.importing.tensors import read_tensors
 from keras_transformer.importing.yaml_map import read_yaml
 
-OPTIONS = "special:model.yml"  # among the arrays of *.npz
+OPTIONS = "special:model.yml"  # among the arrays in *.npz
 
 # The options that are fields of TransformerConfig.
 OPTION_NAMES = {
@@ -35,7 +35,7 @@ OPTION_NAMES = {
     "d_ff": "transformer-dim-ffn",
     "activation": "transformer-ffn-activation",
 }
-# What must be so where it is given.
+# Required values of options, if given.
 REQUIRED_OPTIONS = {
     "type": "transformer",
     "transformer-decoder-autoreg": "self-attention",
@@ -43,8 +43,8 @@ REQUIRED_OPTIONS = {
     "transformer-decoder-dim-ffn": 0,
     "transformer-disable-position-embeddings": False,
 }
-# Marian's letters for what surrounds sublayers, embeddings and stacks: n normalizes, a adds the
-# sublayer's input, and d drops out, which only matters in training.
+# Marian's letters for the operations around sublayers, embeddings and stacks: n normalizes, a adds
+# # the sublayer's input, and d applies dropout, which only matters in training.
 POST_NORM_PROCESSES = {
     "transformer-preprocess": "",
     "transformer-postprocess": "an",
@@ -57,14 +57,14 @@ PRE_NORM_PROCESSES = {
     "transformer-postprocess-emb": "",
     "transformer-postprocess-top": "n",
 }
-# The version that made Marian's gelu the one with the error function. Before, it was x times the
-# sigmoid of FORMER_GELU_SLOPE x.
+# Since this version, Marian's gelu uses the error function. Before, it was x times the sigmoid of #
+# FORMER_GELU_SLOPE x.
 EXACT_GELU_VERSION = (1, 12, 3)
 FORMER_GELU_SLOPE = 1.702
 # In the names of two vocabularies.
 SOURCE_NAMES = re.compile("source|src", re.IGNORECASE)
 TARGET_NAMES = re.compile("target|trg|tgt", re.IGNORECASE)
-# The tensors of a layer, "encoder_l1_NAME", by the paths of our variables.
+# A layer's tensors, "encoder_l1_NAME", by the paths of our variables.
 LAYER_PREFIX = "{stack}_l{layer}_"
 DENSE_NAMES = {
     "self_attention/query/kernel": "self_Wq",
@@ -104,7 +104,7 @@ PRE_NORM_NAMES = {
     "feed_forward_norm/gamma": "ffn_ffn_ln_scale_pre",
     "feed_forward_norm/beta": "ffn_ffn_ln_bias_pre",
 }
-# All other tensors: the first name that a file has counts.
+# All other tensors: the first name found in a file is used.
 OTHER_NAMES = {
     "encoder/last_norm/gamma": ("encoder_top_ln_scale",),
     "encoder/last_norm/beta": ("encoder_top_ln_bias",),
@@ -123,18 +123,18 @@ def read_npz(path: Path) -> MarianModel:
     """Reads a directory in Marian's own format.
 
     Raises:
-        InputError: if a file is missing or damaged, or the files do not belong together, or the
-            model has something that this library's has not.
+        InputError: if a file is missing or damaged, the files do not match, or the model has an
+            unsupported feature.
     """
     files = sorted(path.glob("*.npz"))
-    rule = "must be a directory that holds config.json (Hugging Face) or one *.npz (Marian)"
-    require(len(files) == 1, "path", rule, f"{path}, with {len(files)} of *.npz")
+    rule = "must be a directory with config.json (Hugging Face) or one *.npz (Marian)"
+    require(len(files) == 1, "path", rule, f"{path}, with {len(files)} *.npz files")
     file = files[0]
     tensors = read_tensors(file)
-    require(OPTIONS in tensors, None, f"must hold {OPTIONS}", "a file without it", file)
+    require(OPTIONS in tensors, None, f"must contain {OPTIONS}", "a file without it", file)
     options = _read_options(file, tensors.pop(OPTIONS).tobytes())
     for name, tensor in tensors.items():
-        rule = "must have numbers of floating point"
+        rule = "must have floating-point numbers"
         require(tensor.dtype.kind == "f", name, rule, tensor.dtype, file)
     source, target = _read_vocabularies(file)
     _replace_former_gelu(file, options, tensors)
@@ -164,7 +164,7 @@ def read_npz(path: Path) -> MarianModel:
 
 
 def _read_options(file: Path, content: bytes) -> dict[str, Any]:
-    """The options of a model, those in letters without the d of dropout."""
+    """Reads a model's options, without the dropout letter d."""
     options = read_yaml(file, content.strip(b"\0"), typed=True)
     for name in POST_NORM_PROCESSES:
         letters = str(options.get(name) or "")
@@ -173,7 +173,7 @@ def _read_options(file: Path, content: bytes) -> dict[str, Any]:
 
 
 def _read_vocabularies(file: Path) -> tuple[Pieces, Pieces]:
-    """The vocabularies of source and target, which may be of one file."""
+    """Reads the source and target vocabularies, which may come from one file."""
     source_file, target_file = _decoder_vocabularies(file) or _named_vocabularies(file.parent)
     source = read_pieces(_sentencepiece_model(source_file, "source.spm"), source_file)
     target = read_pieces(_sentencepiece_model(target_file, "target.spm"), target_file)
@@ -181,18 +181,18 @@ def _read_vocabularies(file: Path) -> tuple[Pieces, Pieces]:
 
 
 def _decoder_vocabularies(file: Path) -> tuple[Path, Path] | None:
-    """The vocabularies that Marian's decoder is told to use; None where no file tells it."""
+    """Returns the vocabularies in the decoder's configuration; None without such a file."""
     places = [file.parent / f"{file.name}.decoder.yml", file.parent / "decoder.yml"]
     for place in places:
         if place.is_file():
             vocabularies = read_yaml(place, place.read_bytes(), typed=False).get("vocabs")
             is_pair = isinstance(vocabularies, list) and len(vocabularies) == 2
-            rule = "must be the files of source and target"
+            rule = "must be the files for source and target"
             require(is_pair, "vocabs", rule, shown(vocabularies), place)
-            # The paths are those of the machine where the model was trained.
+            # The paths are those on the machine where the model was trained.
             files = [file.parent / Path(str(name)).name for name in vocabularies]
             for vocabulary in files:
-                rule = "must be files beside it"
+                rule = "must be files next to it"
                 require(vocabulary.is_file(), "vocabs", rule, shown(vocabulary.name), place)
             source_file, target_file = files
             return source_file, target_file
@@ -200,18 +200,18 @@ def _decoder_vocabularies(file: Path) -> tuple[Path, Path] | None:
 
 
 def _named_vocabularies(folder: Path) -> tuple[Path, Path]:
-    """The vocabularies of a folder, whose names must tell their sides if there are two."""
+    """Returns the vocabularies in a folder; with two, their names must tell the sides."""
     suffixes = (".yml", ".yaml", ".json", ".spm")
     files = [file for file in sorted(folder.glob("*vocab*")) if file.suffix in suffixes]
     names = ", ".join(file.name for file in files)
-    rule = "must hold one or two vocabularies, *vocab*.yml or *vocab*.spm"
+    rule = "must contain one or two vocabularies, *vocab*.yml or *vocab*.spm"
     require(len(files) in (1, 2), None, rule, names or "none", folder)
     if len(files) == 1:
         return files[0], files[0]
     source_files = [file for file in files if SOURCE_NAMES.search(file.name)]
     target_files = [file for file in files if TARGET_NAMES.search(file.name)]
     sides_are_told = len(source_files) == len(target_files) == 1 and source_files != target_files
-    rule = "must hold decoder.yml, or names with src and trg, to tell its vocabularies"
+    rule = "must contain decoder.yml, or names with src and trg, to tell its vocabularies"
     require(sides_are_told, None, rule, names, folder)
     return source_files[0], target_files[0]
 
@@ -219,17 +219,17 @@ def _named_vocabularies(folder: Path) -> tuple[Path, Path]:
 def _replace_former_gelu(
     file: Path, options: dict[str, Any], tensors: dict[str, np.ndarray]
 ) -> None:
-    """Writes the gelu of earlier versions of Marian as swish, in the options and the weights.
+    """Converts the gelu of earlier Marian versions to swish, in the options and the weights.
 
-    With c as its slope, x sigmoid(c x) is swish(c x) / c. So c goes into the inner product, and
-    1 / c into the outer one.
+    With slope c, x sigmoid(c x) is swish(c x) / c. So c goes into the inner product, and 1 / c into
+    the outer one.
     """
     activation = OPTION_NAMES["activation"]
     if options.get(activation) != "gelu":
         return
     version = re.match(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(options.get("version")))
     written = ".".join(map(str, EXACT_GELU_VERSION))
-    rule = f"must be a version of Marian, as gelu is another function before {written}"
+    rule = f"must be a Marian version, as gelu is a different function before {written}"
     require(version is not None, "version", rule, shown(options.get("version")), file)
     if tuple(map(int, version.groups())) >= EXACT_GELU_VERSION:
         return
@@ -242,12 +242,12 @@ def _replace_former_gelu(
 
 
 def _sentencepiece_model(vocabulary: Path, name: str) -> Path:
-    """The SentencePiece model of a vocabulary: the file itself, or one of that name beside it."""
+    """Returns a vocabulary's SentencePiece model: the file itself, or one next to it."""
     return vocabulary if vocabulary.suffix == ".spm" else vocabulary.parent / name
 
 
 def _names(config: TransformerConfig) -> dict[str, tuple[str, ...]]:
-    """The names that the tensor of each variable may have."""
+    """Returns the possible names of each variable's tensor."""
     norm_names = PRE_NORM_NAMES if config.norm == "pre" else POST_NORM_NAMES
     layer_names = DENSE_NAMES | norm_names
     return names_of_layers(config, LAYER_PREFIX, first_layer=1, names=layer_names) | OTHER_NAMES

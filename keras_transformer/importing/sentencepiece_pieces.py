@@ -1,7 +1,7 @@
-"""Vocabularies of Marian's models: SentencePiece models, and files that give their pieces ids.
+"""Vocabularies of Marian models: SentencePiece models, and files that map pieces to ids.
 
-The ids of a model's files become ids of this library, whose special ids come first: padding, BOS,
-EOS and unknown pieces. All other pieces follow in the order that they have in the files.
+The ids in a model's files are converted to this library's, whose special ids come first: padding,
+BOS, EOS and unknown pieces. All other pieces follow in their original order.
 """
 
 from pathlib import Path
@@ -14,19 +14,19 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files.json_files import read_json
 from keras_transformer.importing.yaml_map import read_yaml
 
-NEW_ROW = -1  # in place of an id of the files, where they have no such piece
+NEW_ROW = -1  # instead of an id in the files, for pieces that they lack
 
 
 class Pieces(NamedTuple):
-    """The vocabulary of the source or of the target."""
+    """The source or target vocabulary."""
 
-    sentencepiece_model: Path  # cuts text into pieces
+    sentencepiece_model: Path  # splits text into pieces
     names: list[str]  # the pieces, in the order of the ids of this library
-    rows: np.ndarray  # int [V], the same pieces' ids in the model's files, or NEW_ROW
+    rows: np.ndarray  # int [V], the pieces' ids in the model's files, or NEW_ROW
 
     @property
     def size_in_files(self) -> int:
-        """How many ids the model's files have."""
+        """The number of ids in the model's files."""
         return int(self.rows.max()) + 1
 
 
@@ -35,13 +35,12 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
 
     Args:
         sentencepiece_model: the SentencePiece model.
-        id_file: gives pieces their ids: a map in JSON or YAML, or a SentencePiece model (*.spm),
-            whose pieces are numbered.
-        start_id: the id in the files that decoding starts with; NEW_ROW if it starts with none of
-            them.
+        id_file: maps pieces to ids: a JSON or YAML map, or a SentencePiece model (*.spm), whose
+            pieces are numbered.
+        start_id: the id in the files with which decoding starts; NEW_ROW if it is not in them.
 
     Raises:
-        InputError: if a file is missing or damaged, or the ids are not those of a vocabulary.
+        InputError: if a file is missing or damaged, or the ids are not a valid vocabulary.
     """
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
@@ -54,7 +53,7 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
 
     are_consecutive = sorted(ids.values()) == list(range(len(ids)))
     has_special_pieces = "</s>" in ids and "<unk>" in ids
-    rule = "must give the ids from 0 on to as many pieces, </s> and <unk> among them"
+    rule = "must map pieces to consecutive ids from 0, including </s> and <unk>"
     is_vocabulary = are_consecutive and has_special_pieces and start_id < len(ids)
     require(is_vocabulary, None, rule, f"{len(ids)} pieces", id_file)
 
@@ -71,7 +70,7 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
 
 
 def _read_ids(processor: sentencepiece.SentencePieceProcessor, id_file: Path) -> dict[str, int]:
-    """The id of each piece, not checked yet; an .spm file's are those of `processor`."""
+    """Reads the id of each piece, unchecked; an .spm file's are those of `processor`."""
     if id_file.suffix == ".spm":
         return {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
     if id_file.suffix == ".json":

@@ -1,4 +1,4 @@
-"""Files of named tensors: *.npz, *.safetensors and *.bin of PyTorch, read without running code."""
+"""Reads files of named tensors, *.npz, *.safetensors and PyTorch's *.bin, without running code."""
 
 import importlib
 from pathlib import Path
@@ -8,12 +8,12 @@ import numpy as np
 
 from keras_transformer.errors import InputError, reason
 
-# What pip calls the packages whose modules have other names.
+# Package names that differ from their modules' names.
 PACKAGES = {"yaml": "PyYAML", "safetensors.numpy": "safetensors"}
 
 
 def read_tensors(file: Path) -> dict[str, np.ndarray]:
-    """Reads the tensors of a file by name; PyTorch's become float32.
+    """Reads a file's tensors by name; PyTorch's become float32.
 
     Raises:
         InputError: if the file is missing or damaged, or needs a package that is not installed.
@@ -24,13 +24,13 @@ def read_tensors(file: Path) -> dict[str, np.ndarray]:
                 return dict(content)
         if file.suffix == ".safetensors":
             return package("safetensors.numpy", file).load_file(file)
-        # The file is pickled. With weights_only, PyTorch makes nothing but tensors of it.
+        # The file is a pickle. With weights_only, PyTorch only creates tensors from it.
         loaded = package("torch", file).load(file, map_location="cpu", weights_only=True)
         return {name: tensor.float().numpy() for name, tensor in loaded.items()}
     except InputError:
         raise
-    except Exception as error:  # damaged bytes can end in any
-        raise InputError(None, "must be a whole file of tensors", reason(error), file) from None
+    except Exception as error:  # damaged bytes can raise any error
+        raise InputError(None, "must be a complete file of tensors", reason(error), file) from None
 
 
 def package(module: str, file: Path) -> ModuleType:
@@ -42,5 +42,7 @@ def package(module: str, file: Path) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        rule = f"must be read with a package (pip install {PACKAGES.get(module, module)})"
+        rule = (
+            f"must be read with an additional package (pip install {PACKAGES.get(module, module)})"
+        )
         raise InputError(None, rule, "none installed", file) from None

@@ -1,4 +1,4 @@
-"""Maps in YAML, which Marian keeps options and vocabularies in, read without running code."""
+"""Reads YAML maps, Marian's format for options and vocabularies, without running code."""
 
 from pathlib import Path
 from types import ModuleType
@@ -11,16 +11,15 @@ MAX_DEPTH = 50  # levels of lists and maps
 
 
 def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
-    """Reads a map in YAML.
+    """Reads a YAML map.
 
     Args:
-        file: the file that the content is of, for errors.
-        content: bytes of UTF-8.
-        typed: whether numbers and booleans are read as such; if not, all is text.
+        file: the file with the content, for errors.
+        content: UTF-8 bytes.
+        typed: whether to parse numbers and booleans; otherwise all values are strings.
 
-    Raises:
-        InputError: if it is not a map, or has more than MAX_DEPTH levels or an alias, or PyYAML is
-            not installed.
+    Raises: InputError: if it is not a map, has more than MAX_DEPTH levels or an alias, or PyYAML is
+        not installed.
     """
     yaml = package("yaml", file)
     if typed:
@@ -29,7 +28,7 @@ def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
         loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         text = content.decode("utf-8")
-        # Marian writes these line ends within quotes as they are, where YAML would end a line.
+        # Marian writes these line ends unescaped in quotes, where YAML would end a line.
         text = text.replace("\x85", "\\N").replace("\u2028", "\\L").replace("\u2029", "\\P")
         _check_structure(yaml, text, loader)
         found = yaml.load(text, loader)
@@ -37,14 +36,14 @@ def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
             raise ValueError(f"a {type(found).__name__}")
         return found
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise InputError(None, "must be a map in YAML", reason(error), file) from None
+        raise InputError(None, "must be a YAML map", reason(error), file) from None
 
 
 def _check_structure(yaml: ModuleType, text: str, loader: type) -> None:
-    """Raises ValueError before anything is made of a text that would take all stack or memory.
+    """Raises ValueError for a text that would exhaust the stack or the memory.
 
-    A level of lists or maps takes a part of the stack, without a limit. An alias stands for a part
-    of the document, and a few lines of aliases for more than any memory holds; Marian writes none.
+    Nested lists and maps use the stack without a limit. A few lines of aliases, which repeat parts
+    of the document, may expand beyond any memory; Marian writes none.
     """
     depth = 0
     for event in yaml.parse(text, loader):
