@@ -1,8 +1,8 @@
-"""Adds changed copies of training pairs, so that a model learns text as its users write it.
+"""Adds modified copies of training pairs, so that a model learns text as users write it.
 
-Training text mostly consists of whole, clean sentences. A model that has seen nothing else fails at
+Training text mostly consists of whole, clean sentences. A model that has seen nothing else fails on
 capitals, titles, typos, sentences without a full stop and single words. A small share of such pairs
-among the others helps (Bogoychev et al. 2023, arXiv 2311.14838).
+helps (Bogoychev et al. 2023, arXiv 2311.14838).
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from keras_transformer.text_changes import (
 from pipelines.sources import DerivedSource, Pair, Source, Survey
 from pipelines.word_pairs import frequent_word_pairs, sample_step
 
-# Copies of pairs in this order, and then pairs of single words.
+# Copies of pairs in this order, followed by pairs of single words.
 _COPIES = ("upper", "title", "typos", "no_stop")
 KINDS = (*_COPIES, "words")
 _Share = Annotated[float, Rule("be above 0 and at most 1", lambda share: 0 < share <= 1)]
@@ -40,7 +40,7 @@ class Augmentation(NamedTuple):
     """A source with further training pairs."""
 
     source: Source
-    survey: Survey  # of that source
+    survey: Survey  # the source's survey
     added: dict[str, int]  # kind -> number of further pairs
 
 
@@ -51,31 +51,30 @@ def augment(
     seed: int,
     visit: Callable[[Pair], None] | None = None,
 ) -> Augmentation:
-    """Adds pairs to the training pairs of a source, which are read once.
+    """Adds pairs to a source's training pairs, which are read once.
 
-    Which pairs are copied, and with what typos, depends on the pairs and the seed alone, so the
-    result is the same for any division of the work. Equal pairs have equal copies.
+    The choice of copies and their typos depends only on the pairs and the seed, so the result is
+    the same for any division of the work. Equal pairs have equal copies.
 
     Args:
         source: sentence pairs.
-        survey: of that source.
+        survey: the source's survey.
         shares: kind -> the number of further pairs, as a share of the training pairs:
 
             - "upper": copies in capitals;
             - "title": copies with a capital at the beginning of each word;
             - "typos": copies whose source has typos, see `text_changes.with_typos`;
-            - "no_stop": copies without the full stop at the end;
-            - "words": pairs of one word each, which the training pairs were found to translate by
-              each other, the most frequent first; see `word_pairs.frequent_word_pairs`.
+            - "no_stop": copies without the full stop at the end; - "words": pairs of single words
+            that translate each other in the training pairs, the most frequent first; see
+            `word_pairs.frequent_word_pairs`.
 
-            A copy whose source is as it was is left out, and so may be words.
+            Copies with an unchanged source are left out, so there may be fewer, also of words.
         seed: determines the copies.
-        visit: is called with each training pair of the result, in order.
+        visit: called with each training pair in the result, in order.
 
-    Raises:
-        InputError: for trees, which are no text.
+    Raises: InputError: for trees, which are not text.
     """
-    rule = "must not be given for trees, which are no text"
+    rule = "must not be given for trees"
     require(source.task == "translation", "augment", rule, ",".join(shares))
     count = survey.counts["train"]
     reading = _Reading(shares, seed, visit)
@@ -94,7 +93,7 @@ def augment(
 
 
 class _Reading:
-    """Reads the parts of a source, and finds out what is added to them."""
+    """Reads the parts of a source, and determines what to add to them."""
 
     def __init__(self, shares: dict[str, float], seed: int, visit: Callable[[Pair], None] | None):
         self.bar = None  # shows the progress
@@ -106,7 +105,7 @@ class _Reading:
         self._visit = visit
 
     def read_parts(self, parts: list[Source], count: int) -> None:
-        """Reads parts with `count` pairs together, the last of which is followed by their words."""
+        """Reads parts with `count` pairs in total, followed by their words."""
         words_share = self._shares.get("words", 0)
         step = sample_step(count)
         sample = []
@@ -140,7 +139,7 @@ class _Reading:
 
 
 def changed_copies(pair: Pair, shares: dict[str, float], seed: int) -> Iterator[tuple[str, Pair]]:
-    """Yields the kinds and the copies of those kinds that are drawn for a pair."""
+    """Yields the kinds and the copies drawn for a pair."""
     drawn = _drawn(pair, seed)
     for kind in _COPIES:
         if drawn[kind] < shares.get(kind, 0):
@@ -150,7 +149,7 @@ def changed_copies(pair: Pair, shares: dict[str, float], seed: int) -> Iterator[
 
 
 def changed(pair: Pair, kind: str, seed: int) -> Pair:
-    """A pair in capitals, in title case, with typos in its source, or without full stops."""
+    """Returns a pair in capitals, in title case, with source typos, or without full stops."""
     source, target = pair
     if kind == "typos":
         return with_typos(source, seed), target
@@ -159,7 +158,7 @@ def changed(pair: Pair, kind: str, seed: int) -> Pair:
 
 
 def _drawn(pair: Pair, seed: int) -> dict[str, float]:
-    """A number in [0, 1) for each kind of copy. Hashes are faster than generators."""
+    """Returns a number in [0, 1) for each kind of copy. Hashes are faster than generators."""
     content = "\n".join([str(seed), *pair]).encode()
     digest = hashlib.blake2b(content, digest_size=_DRAWN_BYTES * len(_COPIES)).digest()
     numbers = {}
@@ -170,12 +169,12 @@ def _drawn(pair: Pair, seed: int) -> dict[str, float]:
 
 
 class AugmentedSource(DerivedSource):
-    """A source whose training pairs are followed each by its changed copies, and parts by words.
+    """A source with modified copies after each training pair, and words after each part.
 
     Args:
         source: the source.
-        shares, seed: as of `augment`.
-        words: of each of its training parts, pairs of words that follow them.
+        shares, seed: as for `augment`.
+        words: for each training part, the pairs of words that follow it.
     """
 
     def __init__(

@@ -1,19 +1,19 @@
 """Turns record shards into padded batches of about equal size: tf.data stages, and whole epochs.
 
-A batch is bounded in padded tokens, as in section 5.1: rows x padded length <= tokens_per_batch on
-either side. Pairs are batched in chunks of a few shards, with every op over a whole chunk: parse,
-sort by length, cut by the token limit, shuffle the batches. That is ten times as fast as bucketing
-single elements, and needs less padding. Every batch is a function of (seed, epoch, chunk). So an
-iterator is saved as these three numbers, its position in the chunk and the prefetched batches, and
-is restored by reading one chunk, also when the shards have been moved to another folder.
+Batch size is limited in padded tokens, as in section 5.1: rows x padded length <= tokens_per_batch
+on either side. Pairs are batched in chunks of a few shards, with every op applied to a whole chunk:
+parse, sort by length, split by the token limit, shuffle the batches. That is ten times as fast as
+bucketing single elements, and needs less padding. Every batch is a function of (seed, epoch,
+chunk). So an iterator is saved as these three numbers, its position in the chunk and the prefetched
+batches, and is restored by reading one chunk, even if the shards have moved to another folder.
 """
 
 from collections.abc import Callable
 
 import tensorflow as tf
 
-# Records are in random order on disk, so any shards are a fair sample of the corpus. Sorting more
-# pairs at once needs less padding: 6% of 25,000 tokens, compared to 9% with 65,536 pairs.
+# Records are in random order on disk, so any shards are a fair sample of the corpus. Sorting more #
+# pairs at once reduces padding: 6% of 25,000 tokens, compared to 9% with 65,536 pairs.
 _CHUNK_PAIRS = 300_000
 _PREFETCHED_BATCHES = 8
 
@@ -21,10 +21,10 @@ Stage = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
 def length_lattice(longest: int) -> list[int]:
-    """The padded lengths in use: even numbers to 32, then steps of 12%, and `longest` at the end.
+    """Returns the padded lengths: even numbers up to 32, then steps of 12%, and finally `longest`.
 
-    A small set of lengths gives a small set of shapes, which suits compilers and memory allocators;
-    these steps cost about 4% padding.
+    Few lengths give few shapes, which suits compilers and memory allocators; these steps cost about
+    4% padding.
     """
     lengths = []
     length = 2
@@ -41,33 +41,33 @@ def length_lattice(longest: int) -> list[int]:
 def epochs(
     files: list[str], pairs: int, longest: int, tokens_per_batch: int, seed: int
 ) -> tf.data.Dataset:
-    """Infinite batches: every epoch has each pair once, in other batches and another order.
+    """Infinite batches: every epoch has each pair once, in different batches and order.
 
     Args:
         files: TFRecord shards.
         pairs: number of records in all of them.
-        longest: the longest sentence of either side; at most `tokens_per_batch`.
-        tokens_per_batch: largest rows x padded length of a batch, on either side.
+        longest: the longest sentence on either side; at most `tokens_per_batch`.
+        tokens_per_batch: maximum of rows x padded length in a batch, on either side.
         seed: determines all orders.
 
     Returns:
         Dataset of (source int32 [rows, S], target int32 [rows, T]), padded with 0.
     """
 
-    # AutoGraph has nothing to convert here, and would take a second to find that out.
+    # AutoGraph has nothing to convert here, but checking would take a second.
     @tf.autograph.experimental.do_not_convert
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         key = _fold([seed, 0], number)
         return _epoch(files, pairs, longest, tokens_per_batch, key)
 
-    # TensorFlow does not know that the operations that read a chunk have no state.
+    # TensorFlow does not know that the operations that read a chunk are stateless.
     options = tf.data.Options()
     options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return tf.data.Dataset.counter().flat_map(epoch).with_options(options)
 
 
 def one_pass(files: list[str], pairs: int, longest: int, tokens_per_batch: int) -> tf.data.Dataset:
-    """The batches of a single epoch, always in the same order; otherwise as `epochs`."""
+    """The batches of a single epoch, always in the same order; otherwise like `epochs`."""
     return _epoch(files, pairs, longest, tokens_per_batch, tf.constant([0, 0]))
 
 
@@ -120,12 +120,12 @@ def cut(
     tokens_per_batch: int,
     key: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sorts pairs by length and cuts them into batches.
+    """Sorts pairs by length and splits them into batches.
 
     The first sort key is the padded length of the longer side, longest first: the first pair of a
     batch then determines how many rows fit. The second key is the difference of both sides, which
-    keeps the padding of the shorter side small; it alternately rises and falls from one length to
-    the next, so that it never jumps. Ties are in random order.
+    keeps the padding of the shorter side small; it alternately ascends and descends between
+    lengths, so that it never jumps. Ties are in random order.
 
     Args:
         source_lengths: int64 [N].
@@ -152,7 +152,7 @@ def cut(
 
 
 def _starts(rows: tf.Tensor) -> tf.Tensor:
-    """First rows of batches and the end, if a batch that begins at row i has rows[i] rows."""
+    """Returns the batches' first rows and the end, if a batch from row i has rows[i] rows."""
     count = tf.size(rows)
 
     def body(start, starts):
@@ -167,7 +167,7 @@ def _starts(rows: tf.Tensor) -> tf.Tensor:
 
 
 def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.Tensor:
-    """Rows [rows[0], rows[1]) of `sentences`, padded with 0 to a length of `lattice`."""
+    """Returns rows [rows[0], rows[1]) of `sentences`, padded with 0 to a length in `lattice`."""
     batch = sentences[rows[0] : rows[1]].to_tensor(0)  # [rows, longest of them]
     lengths = tf.constant(lattice, tf.int32)
     length = tf.shape(batch)[1]
@@ -176,7 +176,7 @@ def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.T
 
 
 def prefetch() -> Stage:
-    """Stage: computes a few batches ahead; only a few, because checkpoints contain them."""
+    """Stage: prefetches a few batches; only a few, because checkpoints contain them."""
     return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES)
 
 

@@ -1,12 +1,12 @@
-"""Writes the training shards with the workers of Apache Beam: Flink, Spark, or this machine.
+"""Writes the training shards with Apache Beam workers: Flink, Spark, or this machine.
 
-Beam brings the pairs of a block together on one worker, which writes it, and then the places of a
-shard's groups, which may be in all blocks. The rest is the code of the local runner: blocks and
-shards depend only on the seed and their numbers, and those that exist are kept. So the data set is
-the same for any number of workers, and after work that was done twice or interrupted.
+Beam collects the pairs of a block on one worker, which writes it, and then the positions of a
+shard's groups, which may be in all blocks. The rest is shared with the local runner: blocks and
+shards depend only on the seed and their numbers, and existing ones are kept. So the data set is the
+same for any number of workers, and after repeated or interrupted work.
 
 Every worker must have this package, and must find the text and the data directory at the same paths
-as the program that starts the pipeline. Files of the text are read side by side.
+as the program that starts the pipeline. Text files are read in parallel.
 """
 
 import contextlib
@@ -40,26 +40,26 @@ def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
     """Makes the argument `write_training` of `preparation.prepare`.
 
     Args:
-        pipeline_options: Beam's own options, as it takes them on its command line, such as those
-            that name a runner of Flink; none for one worker on this machine.
+        pipeline_options: Beam's own command-line options, such as those for a Flink runner; none
+            for one worker on this machine.
 
     Returns:
         A function that writes the training shards. It raises an InputError if the pipeline fails.
 
     Raises:
-        InputError: for options that Beam refuses.
+        InputError: for options that Beam rejects.
     """
-    # The runner of this machine. Beam's default would first try to download another.
+    # The local runner. Beam's default would first try to download another.
     argv = ["--runner=FnApiRunner", *pipeline_options]
     messages = io.StringIO()
     try:
         with contextlib.redirect_stderr(messages):
             PipelineOptions(argv).get_all_options()
             beam.Pipeline(argv=argv)
-    except (SystemExit, Exception) as error:  # argparse prints what is wrong, and exits
+    except (SystemExit, Exception) as error:  # argparse prints the error, and exits
         is_refused = isinstance(error, SystemExit)
         received = _last_line(messages.getvalue() if is_refused else str(error) or repr(error))
-        raise InputError("pipeline_options", "must suit Beam", received) from None
+        raise InputError("pipeline_options", "must be valid for Beam", received) from None
     return functools.partial(_write_training_shards, argv)
 
 
@@ -73,7 +73,7 @@ def _write_training_shards(
 ) -> None:
     if shards.finished():
         return
-    firsts = np.cumsum([0, *part_sizes[:-1]]).tolist()  # the place of the first pair of each part
+    firsts = np.cumsum([0, *part_sizes[:-1]]).tolist()  # the index of each part's first pair
     parts = list(zip(firsts, source.parts("train"), strict=True))
     logging.info("encoding train with Apache Beam %s", " ".join(argv))
     try:
@@ -87,15 +87,15 @@ def _write_training_shards(
                 | "to shards" >> beam.GroupByKey()
                 | "write" >> beam.Map(_write_shard, shards)
             )
-    except Exception as error:  # those of runners have no type in common
-        rule = "must run its pipeline to the end: prepare the data again to resume"
+    except Exception as error:  # runners' errors have no common type
+        rule = "must finish its pipeline: prepare the data again to resume"
         raise InputError("runner", rule, _last_line(str(error) or repr(error))) from error
     shards.finish()
 
 
 @contextlib.contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Hides those that Beam logs, and those of its threads, unless the log is verbose."""
+    """Hides tracebacks from Beam and its threads, unless the log is verbose."""
     hook = threading.excepthook
     if logging.get_verbosity() < logging.DEBUG:
         getLogger("apache_beam").setLevel(CRITICAL)
@@ -111,7 +111,7 @@ def _last_line(message: str) -> str:
 
 
 def _read(part: tuple[int, Any], block_pairs: int) -> Iterator[tuple[int, list[tuple[int, Pair]]]]:
-    """Yields what a part of the text holds of each block: places in the split, and pairs."""
+    """Yields the pairs in a part of the text by block, with their indices in the split."""
     first, source = part  # Any above, because Beam cannot check that it is a Source
     numbered_pairs = enumerate(source.pairs("train"), first)
 
@@ -124,7 +124,7 @@ def _read(part: tuple[int, Any], block_pairs: int) -> Iterator[tuple[int, list[t
 
 
 class _Encode(beam.DoFn):
-    """Writes a block, and yields the place of its group of each shard."""
+    """Writes a block, and yields the position of its group for each shard."""
 
     def __init__(self, shards: Sharding, data_dir: Path, max_length: int):
         self._shards = shards

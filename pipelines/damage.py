@@ -1,8 +1,8 @@
-"""Finds files of a data directory that are missing, cut off, damaged or changed.
+"""Finds files in a data directory that are missing, truncated, damaged or changed.
 
-metadata.json has the size of every shard, so that one that was cut off is noticed without reading
-it; the checksums within a shard are for the rest. Vocabularies and the text of splits have a digest
-of the whole file.
+metadata.json has every shard's size, so that truncation is detected without reading it; checksums
+within a shard detect other damage. Vocabularies and the text of splits have a digest of the whole
+file.
 """
 
 import os
@@ -14,7 +14,7 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.files.reading import file_digest
 from pipelines.metadata import Metadata, SplitInfo
 
-# Bytes of a TFRecord beside its content: the length, and a checksum of each.
+# Bytes in a TFRecord besides its content: the length, and a checksum of each.
 FRAME_BYTES = 16
 _RECORDS_AT_ONCE = 4096
 
@@ -26,11 +26,10 @@ def damaged_files(
 
     Args:
         data_dir: the folder.
-        metadata: of that folder.
-        read_records: also read every shard and the text of each split to the end.
+        metadata: the folder's metadata.
+        read_records: whether to also read every shard and the text of each split to the end.
 
-    Yields:
-        For every such file, the error that names it as its `place`, and says what to do.
+    Yields: For every such file, an error with the file as its `place`, and advice.
     """
     folder = to_path(data_dir)
     yield from changed(folder / metadata.vocabulary, metadata.fingerprint)
@@ -52,15 +51,15 @@ def damaged_files_of_split(
 
 
 def changed(path: Path, digest: str) -> Iterator[InputError]:
-    """Finds out whether a file is missing, or no longer has this SHA-256."""
+    """Checks whether a file is missing, or no longer has this SHA-256."""
     if not path.is_file():
         yield _error(path, "must exist", "no such file")
     elif file_digest(path) != digest:
-        yield _error(path, "must be as it was prepared", "a changed file")
+        yield _error(path, "must be unchanged since preparation", "a changed file")
 
 
 def _damaged_shard(shard: Path, size: int, read_records: bool) -> Iterator[InputError]:
-    """Finds out whether a shard is missing, has another size or holds a damaged record."""
+    """Checks whether a shard is missing, has the wrong size or a damaged record."""
     if not shard.is_file():
         yield _error(shard, f"must have {size} bytes", "no such file")
         return
@@ -70,7 +69,7 @@ def _damaged_shard(shard: Path, size: int, read_records: bool) -> Iterator[Input
         return
     byte = damaged_byte(shard) if read_records else None
     if byte is not None:
-        yield _error(shard, "must hold sound records", f"damage at byte {byte}")
+        yield _error(shard, "must contain intact records", f"damage at byte {byte}")
 
 
 def _error(path: Path, rule: str, received: str) -> InputError:
@@ -79,9 +78,9 @@ def _error(path: Path, rule: str, received: str) -> InputError:
 
 
 def damaged_byte(shard: str | os.PathLike) -> int | None:
-    """Where the first damaged or cut-off record of a shard begins; None where all are sound.
+    """Returns where a shard's first damaged or truncated record begins; None if all are intact.
 
-    TensorFlow verifies the checksums, but its error names neither the file nor the place.
+    TensorFlow verifies the checksums, but its error names neither the file nor the position.
     """
     import tensorflow as tf
 
@@ -94,5 +93,5 @@ def damaged_byte(shard: str | os.PathLike) -> int | None:
             break
         except tf.errors.DataLossError:
             continue
-    # TensorFlow raises no error where a file ends within the first 12 bytes of a record.
+    # TensorFlow raises no error if a file ends within the first 12 bytes of a record.
     return end if end < to_path(shard).stat().st_size else None

@@ -1,4 +1,4 @@
-"""The files of a data directory: their names, and the text of its splits."""
+"""The files in a data directory: their names, and the text of its splits."""
 
 import contextlib
 import os
@@ -20,49 +20,49 @@ _DATA_FILE = re.compile(
 
 
 def named_as_data(data_dir: Path) -> list[str]:
-    """The names of those files in a folder that are called like the files of a data set."""
+    """Returns the files in a folder that are named like those of a data set."""
     return [path.name for path in data_dir.glob("*") if _DATA_FILE.fullmatch(path.name)]
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:
-    """Deletes files of a folder, and what killed programs have left of writing them."""
+    """Deletes files in a folder, and temporary files that killed programs left of them."""
     for name in names:
         (folder / name).unlink(missing_ok=True)
         remove_abandoned(folder / name)
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
-    """Path of a split's text.
+    """Returns the path of a split's text.
 
     Args:
         data_dir: the folder.
-        split: of the data.
+        split: the split's name.
         side: "source", "target", "trees" for parsing's gold trees, or "directions" for the
-            languages of each pair, where there are several directions.
+            languages of each pair, if there are several directions.
     """
     return to_path(data_dir) / f"{split}.{side}.txt"
 
 
 def text_files(data_dir: str | os.PathLike, split: str, sides: Iterable[str]) -> list[Path]:
-    """The files of the text that is kept of a split; none of the training split."""
+    """Returns the files with a split's text; none for the training split."""
     if split == "train":
         return []
     return [text_file(data_dir, split, side) for side in sides]
 
 
 def split_of(path: Path) -> str:
-    """The split that a shard or text file belongs to."""
+    """Returns the split that a shard or text file belongs to."""
     return re.split(r"[-.]", path.name)[0]
 
 
 def keep_text(
     data_dir: Path, split: str, sides: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yields text pairs, and writes the text files of a split once all pairs were taken.
+    """Yields text pairs, and writes a split's text files once all pairs were consumed.
 
     Args:
-        data_dir, split, sides: as of `text_file`.
-        rows: of each pair, the texts of these sides, of which the first two are the pair.
+        data_dir, split, sides: as for `text_file`.
+        rows: for each pair, the texts of these sides, the first two being the pair.
     """
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(replacing(text_file(data_dir, split, side))) for side in sides]

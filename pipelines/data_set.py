@@ -14,20 +14,20 @@ from pipelines.damage import changed, damaged_files
 from pipelines.data_files import METADATA_FILE, text_file
 from pipelines.metadata import Metadata, SplitInfo, read_metadata
 
-if TYPE_CHECKING:  # modules with TensorFlow, which methods import where they begin to need it
+if TYPE_CHECKING:  # modules with TensorFlow, imported by methods on demand
     import tensorflow as tf
 
     from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 class DataSet:
-    """What training and evaluation read of a data directory. Opening it needs no TensorFlow.
+    """A data directory, as read by training and evaluation. Opening it does not need TensorFlow.
 
     Batches are (source int32 [B, S], target int32 [B, T]), padded with 0; every row ends in EOS
     before its padding.
 
     Attributes:
-        data_dir: the folder, as it was given.
+        data_dir: the folder, as given.
         metadata: its description.
 
     Example:
@@ -44,11 +44,10 @@ class DataSet:
 
     @classmethod
     def open(cls, data_dir: str | os.PathLike) -> "DataSet":
-        """Opens a data directory. This checks that every file is there and has its size.
+        """Opens a data directory, checking that every file exists and has the right size.
 
-        Raises:
-            InputError: if the folder is not a data set, is incomplete, is of another version, or
-                has files that are changed, missing or cut off.
+        Raises: InputError: if the folder is not a data set, is incomplete, has another version, or
+            has changed, missing or truncated files.
         """
         metadata = read_metadata(data_dir)
         for error in damaged_files(data_dir, metadata):
@@ -67,21 +66,21 @@ class DataSet:
         return splits[name]
 
     def files(self) -> list[str]:
-        """The paths of all files of the data set."""
+        """The paths of all files in the data set."""
         names = [METADATA_FILE, *self.metadata.files()]
         return [os.path.join(self.data_dir, name) for name in names]
 
     def vocabularies(self) -> "VocabularyPair":
-        """The vocabularies of source and target."""
+        """The source and target vocabularies."""
         from keras_transformer.vocabulary.pair import VocabularyPair
 
         return VocabularyPair.load(self.data_dir)
 
     def training_batches(self, tokens_per_batch: int, seed: int) -> "tf.data.Dataset":
-        """Infinite batches of the training split, whose iterator can be saved and restored.
+        """Infinite batches from the training split, whose iterator can be saved and restored.
 
         Args:
-            tokens_per_batch: largest rows x padded length of a batch, on either side.
+            tokens_per_batch: maximum of rows x padded length in a batch, on either side.
             seed: determines all orders; equal seeds give equal batches.
 
         Raises:
@@ -101,14 +100,14 @@ class DataSet:
         return dataset.apply(prefetch())
 
     def evaluation_batches(self, split: str, tokens_per_batch: int) -> "tf.data.Dataset":
-        """Batches of one pass over a split, with each usable pair once.
+        """Batches for one pass over a split, with each usable pair once.
 
-        A sentence longer than `tokens_per_batch` gets a batch of its own size, for which a pass
-        without gradients has enough memory.
+        A sentence longer than `tokens_per_batch` gets a larger batch, which fits in memory without
+        gradients.
 
         Args:
             split: its name, e.g. "validation".
-            tokens_per_batch: largest rows x padded length of a batch, on either side.
+            tokens_per_batch: maximum of rows x padded length in a batch, on either side.
 
         Raises:
             InputError: if there is no such split.
@@ -122,7 +121,7 @@ class DataSet:
 
     @contextlib.contextmanager
     def damage_named(self) -> Iterator[None]:
-        """Turns TensorFlow's error at a damaged or missing shard into one that names it.
+        """Replaces TensorFlow's error for a damaged or missing shard by one that names it.
 
         Raises:
             InputError: naming the shard, and the byte where its first damaged record begins.
@@ -138,31 +137,28 @@ class DataSet:
             raise
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
-        """The unchanged text of a split, with all of its pairs: (sources, references).
+        """Returns the original text of a split, with all of its pairs: (sources, references).
 
-        Raises:
-            InputError: if there is no such split or no text of it, as for the training split; and
-                if the text is missing or has been changed.
+        Raises: InputError: if there is no such split or its text is not kept, as for the training
+            split; and if the text is missing or was changed.
         """
         require(len(self.split(split).texts) > 0, "split", "must be one whose text is kept", split)
         return self._lines(split, "source"), self._lines(split, "target")
 
     def directions(self, split: str) -> list[str] | None:
-        """The direction of each pair of `text`, as "en-de"; None if the data set has but one.
+        """Returns the direction of each pair in `text`, such as "en-de"; None if there is only one.
 
-        Raises:
-            InputError: as `text` does.
+        Raises: InputError: like `text`.
         """
         if not directions_of(self.metadata.task_options):
             return None
         return self._lines(split, "directions")
 
     def trees(self, split: str) -> list[Tree]:
-        """The cleaned trees of a split, with all of its sentences; their words are its source text.
+        """Returns the cleaned trees of a split, for all sentences; their words are its source text.
 
-        Raises:
-            InputError: if the data set is not of a treebank, or has no trees of that split; and if
-                the trees are missing or have been changed.
+        Raises: InputError: if the data set is not from a treebank, or has no trees for that split;
+            and if the trees are missing or were changed.
         """
         rule = "must be prepared from a treebank"
         task = self.metadata.task
@@ -172,11 +168,11 @@ class DataSet:
         return list(read_trees(str(self._unchanged(split, "trees"))))
 
     def _lines(self, split: str, side: str) -> list[str]:
-        """The lines of a text file: one for each pair of the split, usable or not."""
+        """Returns the lines of a text file: one for each pair in the split, usable or not."""
         return self._unchanged(split, side).read_bytes().decode("utf-8").split("\n")[:-1]
 
     def _unchanged(self, split: str, side: str) -> Path:
-        """The path of a text file, which is as it was prepared."""
+        """Returns the path of a text file after checking that it is unchanged."""
         path = text_file(self._folder, split, side)
         for error in changed(path, self.split(split).texts[path.name]):
             raise error

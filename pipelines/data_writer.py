@@ -1,4 +1,4 @@
-"""Writes the files of a data set: all of them, or only those that are damaged.
+"""Writes the files of a data set: all of them, or only damaged ones.
 
 Text is encoded by one thread for each core, in one process: the encoders are C++ and release
 Python's lock.
@@ -35,23 +35,23 @@ if TYPE_CHECKING:  # both import TensorFlow
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.vocabulary import PairEncoder, SentenceSample
 
-# More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
-# block in memory.
+# More threads would wait for each other, as a seventh of the work holds Python's lock. Each thread
+# # has a block in memory.
 _MAX_THREADS = 8
-# metadata.json names arguments as the command line does, and two properties in words.
+# metadata.json names arguments like the command line, and two properties in words.
 _RECORDED_PROPERTIES = {
     "split_sizes": "the split sizes of --dataset",
     "grammar_sentences": "the grammar's sentences",
 }
 _BAR = {"unit": " pairs", "mininterval": 1}
-# Writes the training shards of a source; the other arguments are the sizes of its parts, the
-# shards, data_dir and max_length.
+# Writes a source's training shards; the other arguments are the sizes of its parts, the shards, #
+# data_dir and max_length.
 TrainingWriter = Callable[[Source, list[int], Sharding, Path, int], None]
 
 
 @dataclasses.dataclass
 class Preparation:
-    """What a data set is made of, and where."""
+    """The inputs and the destination of a data set."""
 
     source: Source
     data_dir: Path
@@ -60,16 +60,16 @@ class Preparation:
 
     @functools.cached_property
     def selection(self) -> Selection:
-        """The pairs that are used: this reads the text for the first time."""
+        """The selected pairs; reads the text for the first time."""
         return select(self.source, self.config)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings of source and configuration, by the names that metadata.json has."""
+        """The settings of source and configuration, by their names in metadata.json."""
         return recorded({**self.selection.survey.settings, **self.config.settings()})
 
     def vocabulary_files(self) -> list[Path]:
-        """The file of the vocabulary of both sides, or those of source and target."""
+        """The file of the shared vocabulary, or those of source and target."""
         from keras_transformer.vocabulary.pair import SEPARATE, SHARED
 
         names = SHARED if self.config.shared_vocabulary else SEPARATE
@@ -77,7 +77,7 @@ class Preparation:
 
 
 def recorded(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings under the names that metadata.json has for them."""
+    """Returns settings under their names in metadata.json."""
     return {_RECORDED_PROPERTIES.get(name, f"--{name}"): settings[name] for name in settings}
 
 
@@ -85,7 +85,7 @@ def write_data_set(preparation: Preparation) -> None:
     """Writes a new data set, or resumes writing it.
 
     Raises:
-        InputError: for text that cannot be read, or that leaves no pair of a split.
+        InputError: for unreadable text, or a split without usable pairs.
     """
     from keras_transformer.vocabulary.pair import VocabularyPair
 
@@ -107,21 +107,20 @@ def write_data_set(preparation: Preparation) -> None:
 
 
 def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[Path]) -> None:
-    """Writes the damaged files of a data set again, byte for byte as they were.
+    """Rewrites the damaged files of a data set, byte for byte.
 
     Args:
-        preparation: what the data set was made of.
-        metadata: of the data set.
-        damaged: its files that are damaged or missing.
+        preparation: the inputs of the data set.
+        metadata: its metadata.
+        damaged: its damaged or missing files.
 
-    Raises:
-        InputError: if another file is written, as another version of a library may do it.
+    Raises: InputError: if the rewritten file differs, as with another version of a library.
     """
     from keras_transformer.vocabulary.pair import VocabularyPair
 
     data_dir = preparation.data_dir
     for path in damaged:
-        logging.warning("%s is missing or damaged, and is written again", path)
+        logging.warning("rewriting %s, which is missing or damaged", path)
         path.unlink(missing_ok=True)
     if not _can_resume(preparation):
         unfinished.remove_work(data_dir, metadata.splits)
@@ -131,18 +130,18 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
     vocabularies = VocabularyPair.load(data_dir)
     _write_splits(preparation, text, vocabularies, splits, keep_shards=True)
     for error in damaged_files(data_dir, metadata, read_records=True):
-        rule = "must be the same when it is written again: prepare the data in a new folder"
-        raise InputError(None, rule, "another file, as of another version", error.place)
+        rule = "must be the same when rewritten: prepare the data in a new folder"
+        raise InputError(None, rule, "different content, as from another version", error.place)
 
 
 def _can_resume(preparation: Preparation) -> bool:
-    """Whether an interrupted preparation of the same settings has left its vocabularies."""
+    """Whether an interrupted preparation with the same settings left its vocabularies."""
     data_dir = preparation.data_dir
     record = unfinished.read_record(data_dir)
     if record is None:
         return False
     if record.settings != preparation.settings:
-        logging.info("%s: starting again, because settings have changed", data_dir)
+        logging.info("%s: restarting, because settings have changed", data_dir)
         return False
     files = preparation.vocabulary_files()
     if not all(file.exists() for file in files) or record.vocabularies != _digests(files):
@@ -152,7 +151,7 @@ def _can_resume(preparation: Preparation) -> bool:
 
 
 def _remove_interrupted(data_dir: Path) -> None:
-    """Removes what an interrupted preparation has written, as far as its record names it."""
+    """Removes the files of an interrupted preparation that its record names."""
     record = unfinished.read_record(data_dir)
     if record is not None:
         data_files.remove_files(data_dir, record.files)
@@ -160,10 +159,10 @@ def _remove_interrupted(data_dir: Path) -> None:
 
 
 def _prepare_text(preparation: Preparation) -> Augmentation:
-    """Completes the text, and writes the vocabularies that are missing.
+    """Augments the text, and writes missing vocabularies.
 
-    This reads the training text for the second time, if there are pairs to add or vocabularies to
-    learn. After that the preparation can be resumed.
+    This reads the training text a second time, if there are pairs to add or vocabularies to learn.
+    After that, the preparation can be resumed.
     """
     config = preparation.config
     missing = [each for each in _vocabularies(preparation) if not each.file.exists()]
@@ -182,7 +181,7 @@ def _prepare_text(preparation: Preparation) -> Augmentation:
 
 
 def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> Augmentation:
-    """Adds pairs, and shows vocabularies the text that they are learned from."""
+    """Adds pairs, and collects the text that vocabularies are learned from."""
     source, survey = preparation.selection.source, preparation.selection.survey
     config = preparation.config
 
@@ -201,7 +200,7 @@ def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> Augme
 
 
 def _file_names(preparation: Preparation, text: Augmentation) -> list[str]:
-    """The names of all files of the data set but metadata.json."""
+    """Returns the names of all files in the data set except metadata.json."""
     names = [file.name for file in preparation.vocabulary_files()]
     for split, pairs in text.survey.counts.items():
         names += sharding.shard_names(split, pairs)
@@ -216,17 +215,17 @@ def _digests(files: list[Path]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Vocabulary:
-    """A vocabulary of a data set, which is learned from text or is an existing one."""
+    """A data set's vocabulary, either learned from text or an existing one."""
 
     file: Path  # where it is written
     given: str | None  # an existing vocabulary; None to learn one
-    sides: Sequence[int]  # whose vocabulary it is: 0 for the source, 1 for the target
+    sides: Sequence[int]  # its side: 0 for the source, 1 for the target
     symbols: Sequence[str]  # words that get one id each
-    languages: Sequence[str]  # those whose codes get one id each
+    languages: Sequence[str]  # languages whose codes get one id each
     sample: "SentenceSample"  # the text that it is learned from
 
     def add(self, pairs: list[Pair]) -> None:
-        """Shows it pairs of the text that it is learned from."""
+        """Adds pairs to the text that it is learned from."""
         self.sample.add(pair[side] for pair in pairs for side in self.sides)
 
     def write(self, config: PreparationConfig) -> None:
@@ -248,7 +247,7 @@ class _Vocabulary:
 
 
 def _vocabularies(preparation: Preparation) -> list[_Vocabulary]:
-    """The vocabulary of both sides, or those of source and target."""
+    """Returns the shared vocabulary, or those of source and target."""
     from pipelines.vocabulary import SentenceSample
 
     config = preparation.config
@@ -272,7 +271,7 @@ def _write_splits(
     splits: list[str],
     keep_shards: bool = False,
 ) -> dict[str, SplitInfo]:
-    """Writes the shards of `splits`; this is the last time that the text is read."""
+    """Writes the shards of `splits`; reads the text for the last time."""
     from pipelines.vocabulary import PairEncoder
 
     source = with_codes(text.source)
@@ -280,7 +279,7 @@ def _write_splits(
     config = preparation.config
     encoder = PairEncoder(vocabularies, config.max_length)
     infos = {}
-    # The large one last, so that what is wrong with the small ones shows early.
+    # The large one last, so that errors in the small ones show early.
     for split in sorted(splits, key=lambda split: split == "train"):
         count = text.survey.counts[split]
         shards = Sharding(data_dir, split, count, config.seed, keep_shards)
@@ -305,7 +304,7 @@ def _write_splits(
 
 def _check_pairs(data_dir: Path, split: str, info: SplitInfo, expected: int) -> None:
     pairs = info.pairs + sum(info.dropped.values())
-    rule = f"must have its {expected} pairs: delete the folder, and prepare the data again"
+    rule = f"must have {expected} pairs: delete the folder, and prepare the data again"
     require(pairs == expected, split, rule, pairs, data_dir)
 
 
@@ -314,7 +313,7 @@ def _check_usable_pairs(split: str, info: SplitInfo, max_length: int) -> None:
     require(
         info.pairs > 0,
         "max_length",
-        f"must leave at least one pair of the split {split}",
+        f"must leave at least one pair in the split {split}",
         f"{max_length}, with {too_long} pairs too long and {blank} blank",
     )
 
@@ -322,7 +321,7 @@ def _check_usable_pairs(split: str, info: SplitInfo, max_length: int) -> None:
 def _write_blocks(
     shards: Sharding, pairs: Iterable[Pair], encoder: "PairEncoder", bar: tqdm
 ) -> None:
-    """Encodes pairs and writes them as blocks, one block a thread at a time."""
+    """Encodes pairs and writes them as blocks, one block per thread at a time."""
     threads = min(_MAX_THREADS, os.cpu_count() or 1)
     with ThreadPoolExecutor(threads) as pool:
         writing = deque()
@@ -335,14 +334,14 @@ def _write_blocks(
 
 
 def _blocks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Cuts pairs into blocks of BLOCK_PAIRS, the last of which may have fewer."""
+    """Splits pairs into blocks of BLOCK_PAIRS, the last one possibly smaller."""
     pairs = iter(pairs)
     while block := list(itertools.islice(pairs, sharding.BLOCK_PAIRS)):
         yield block
 
 
 def write_block(shards: Sharding, number: int, block: list[Pair], encoder: "PairEncoder") -> int:
-    """Encodes and writes a block that does not exist; returns its number of pairs."""
+    """Encodes and writes a block if it does not exist; returns its number of pairs."""
     if not shards.has_block(number):
         dropped = Counter(blank=0, too_long=0)
         shards.write_block(number, encoder.encode(block, dropped), dropped)

@@ -1,4 +1,4 @@
-"""Evaluating a trained model on a split of a prepared data directory."""
+"""Evaluates a trained model on a split of a prepared data directory."""
 
 import dataclasses
 import os
@@ -25,27 +25,29 @@ from pipelines.data_set import DataSet
 if TYPE_CHECKING:  # a module with TensorFlow
     from keras_transformer.translate.translator import Translator
 
-CHOOSING_SPLIT = "validation"  # alpha is chosen on it
+CHOOSING_SPLIT = "validation"  # for choosing alpha
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-    """What is scored, and how."""
+    """What to score, and how."""
 
-    split: str = option("test", "Split to score; the data keeps the text of all splits but train.")
+    split: str = option(
+        "test", "Split to score; the data keeps the text of all splits except train."
+    )
     limit: Size | None = option(
         None,
-        "Translate at most this many sentences of each direction. Perplexity is always of all.",
+        "Translate at most this many sentences per direction. Perplexity always covers all.",
     )
-    output: str | None = option(None, "File for the translations or trees, one a line.")
+    output: str | None = option(None, "File for the translations or trees, one per line.")
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = option(
-        None, "sacreBLEU's tokenizer; the default is 13a."
+        None, "sacreBLEU's tokenizer; 13a by default."
     )
     lowercase: bool = option(False, "Ignore case in scores.")
     robustness: bool = option(
         False,
-        "Also score the split in all-caps, in title case, with typos, without full stops, and "
+        "Also score the split in all-caps, in title case, with typos and without full stops, and "
         "single words.",
     )
     choose_alpha: bool = option(
@@ -58,26 +60,25 @@ class EvaluationConfig:
         check_fields(self)
 
     def check(self, data: DataSet) -> None:
-        """Checks that the data can be scored so; needs no TensorFlow.
+        """Checks that the data can be scored this way, without TensorFlow.
 
-        Raises:
-            InputError: where an option does not go with the data, or the output cannot be written.
+        Raises: InputError: if an option does not suit the data, or the output cannot be written.
         """
         metadata = data.metadata
         with_text = [name for name, info in metadata.splits.items() if info.texts]
-        rule = f"must be one whose text {data.data_dir} has ({', '.join(with_text) or 'none'})"
+        rule = f"must be one with text in {data.data_dir} ({', '.join(with_text) or 'none'})"
         require(self.split in with_text, "split", rule, self.split)
         if self.output is not None:
             check_output(self.output, inputs={"those of data_dir": data.files()})
         if metadata.task == "parsing":
-            rule = "must be asked of translations, and data_dir has trees"
+            rule = "must be used with translations, but data_dir has trees"
             require(self.tokenize is None, "tokenize", rule, self.tokenize)
             require(not self.lowercase, "lowercase", rule, self.lowercase)
             require(not self.robustness, "robustness", rule, self.robustness)
             require(not self.choose_alpha, "choose_alpha", rule, self.choose_alpha)
-        rule = "must be asked of data of one direction"
+        rule = "must be used with data for one direction"
         is_one = not directions_of(metadata.task_options)
-        require(is_one or not self.robustness, "robustness", rule, f"{data.data_dir}, of several")
+        require(is_one or not self.robustness, "robustness", rule, f"{data.data_dir}, with several")
         rule = "must have a validation split in data_dir"
         is_possible = CHOOSING_SPLIT in metadata.splits or not self.choose_alpha
         require(is_possible, "choose_alpha", rule, ", ".join(metadata.splits))
@@ -93,29 +94,25 @@ def evaluate_on(
 ) -> dict[str, Any]:
     """Scores a model on a split: BLEU and chrF of its translations, and perplexity.
 
-    A parsing model gets EVALB's labelled bracket F1 in place of BLEU. Of several directions, BLEU
+    A parsing model gets EVALB's labelled bracket F1 instead of BLEU. With several directions, BLEU
     and chrF are means, and "directions" has those of each.
 
     Args:
-        data: prepared data, with the vocabulary of the model.
-        translator: the model, as keras_transformer.load gives it.
-        config: what is scored; EvaluationConfig() if not given, the test split.
-        model_dir: the model directory that keeps the results, if all sentences were translated.
-            None to keep none.
-        notes: further entries of the results, such as how translations were restricted.
-        started: the time.monotonic() that "seconds" of the results count from; that of the call if
-            not given.
+        data: prepared data, with the model's vocabulary.
+        translator: the model, from keras_transformer.load.
+        config: what to score; EvaluationConfig(), the test split, by default.
+        model_dir: the model directory that stores the results, if all sentences were translated.
+            None to store none.
+        notes: further entries for the results, such as restrictions on translations.
+        started: the time.monotonic() from which "seconds" is counted; that of the call by default.
 
-    Returns:
-        The scores, as of keras_transformer.evaluation.evaluate.evaluate, with {"split", "data_dir",
-        "dataset", "languages", "seconds"} and the notes. With config.robustness, also
-        {"robustness": as of keras_transformer.evaluation.robustness.robustness}. With
-        config.choose_alpha, the scores are those with the length penalty that was chosen, there is
-        {"chosen": the fields of ChosenDecoding}, and `model_dir` remembers it, if all sentences
-        were translated.
+    Returns: The scores, as from keras_transformer.evaluation.evaluate.evaluate, with {"split",
+        "data_dir", "dataset", "languages", "seconds"} and the notes. With config.robustness, also
+        {"robustness": as from keras_transformer.evaluation.robustness.robustness}. With
+        config.choose_alpha, the scores use the chosen length penalty, {"chosen": the fields of
+        ChosenDecoding} is added, and `model_dir` stores it, if all sentences were translated.
 
-    Raises:
-        InputError: where the data is not that of the model, or cannot be used.
+    Raises: InputError: if the data does not match the model, or cannot be used.
     """
     from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.robustness import robustness
@@ -136,7 +133,7 @@ def evaluate_on(
     sources, references, directions = _text_of(data, config.split, config.limit)
     if sources == references:
         place = (config.split, data.data_dir)
-        logging.warning("source and target of %s in %s are the same text", *place)
+        logging.warning("source and target of %s in %s are identical", *place)
     _check_directions(data, directions, translator.card)
     trees = None
     if data.metadata.task == "parsing":
@@ -182,7 +179,7 @@ def evaluate_on(
 def _choose_decoding(
     data: DataSet, translator: "Translator", config: EvaluationConfig
 ) -> ChosenDecoding:
-    """Finds the length penalty that suits the validation split."""
+    """Finds the best length penalty on the validation split."""
     from keras_transformer.evaluation.length_penalty import bleu_by_alpha, safest_alpha
 
     sources, references, directions = _text_of(data, CHOOSING_SPLIT, config.limit)
@@ -206,34 +203,34 @@ def _choose_decoding(
 
 
 def _check_same_data(data: DataSet, card: ModelCard) -> None:
-    """Raises InputError where a model was trained on data of another vocabulary or task."""
+    """Raises InputError if a model was trained with another vocabulary or task."""
     metadata, data_dir = data.metadata, data.data_dir
     same_target = metadata.fingerprint == card.vocabulary_fingerprint
     same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
     rule = "must have the vocabulary of the model"
-    received = f"{data_dir}, which has another. Choose the data of training"
+    received = f"{data_dir}, which has another. Choose the training data"
     require(same_target and same_source, "data_dir", rule, received)
-    rule = f"must be prepared for the task of the model, {card.origin.task}"
+    rule = f"must be prepared for the model's task, {card.origin.task}"
     require(metadata.task == card.origin.task, "data_dir", rule, f"{data_dir}, for {metadata.task}")
     has_codes = bool(target_languages_of(metadata.task_options))
     needs_codes = bool(target_languages_of(card.origin.task_options))
-    rule = "must be prepared with codes of target languages where the model needs them"
+    rule = "must be prepared with target language codes if and only if the model uses them"
     received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
     require(has_codes == needs_codes, "data_dir", rule, received)
 
 
 def _check_positions(data: DataSet, split: str, card: ModelCard) -> None:
-    """Raises InputError where a split has longer sentences than a model has learned positions."""
+    """Raises InputError if a split has sentences longer than a model's learned positions."""
     most, longest = card.config.longest_text, data.split(split).longest
-    rule = f"must have sentences of at most {most} ids, the max_positions of the model"
+    rule = f"must have sentences of at most {most} ids, the model's max_positions"
     require(most is None or longest <= most, split, rule, longest, data.data_dir)
 
 
 def _check_directions(data: DataSet, directions: Sequence[str] | None, card: ModelCard) -> None:
-    """Raises InputError for a direction that a model was not trained for, as far as is known."""
+    """Raises InputError for a direction that a model is known not to be trained for."""
     trained = [str(direction) for direction in directions_of(card.origin.task_options)]
     for direction in dict.fromkeys(directions or ()):
-        rule = f"must be of directions of the model: {', '.join(trained)}"
+        rule = f"must have only the model's directions: {', '.join(trained)}"
         received = f"{direction} in {data.data_dir}"
         require(not trained or direction in trained, "data_dir", rule, received)
 
@@ -241,9 +238,9 @@ def _check_directions(data: DataSet, directions: Sequence[str] | None, card: Mod
 def _text_of(
     data: DataSet, split: str, limit: int | None
 ) -> tuple[list[str], list[str], list[str] | None]:
-    """The first `limit` sources of each direction, their references, and their directions.
+    """Returns the first `limit` sources of each direction, their references and directions.
 
-    Where there is one direction, the last is None.
+    With a single direction, the last is None.
     """
     sources, references = data.text(split)
     directions = data.directions(split)

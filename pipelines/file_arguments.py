@@ -1,4 +1,4 @@
-"""The files that a caller names, in any of the ways that `prepare` takes, as one source."""
+"""Combines the files that a caller names, in any form that `prepare` takes, into one source."""
 
 import dataclasses
 import os
@@ -18,28 +18,29 @@ Files = dict[str, tuple[list[str], list[str]]]  # split -> files of source and t
 
 @dataclasses.dataclass(frozen=True)
 class FileArguments:
-    """The files of a data set, plain, .gz or .zst, and their languages.
+    """The files for a data set, plain, .gz or .zst, and their languages.
 
-    Paths are one path or several, also with patterns such as "*.en".
+    Each argument is one path or several, possibly with patterns such as "*.en".
 
     Args:
-        train_source, train_target: text to train on, with a sentence on each line. Line n of one is
-            the translation of line n of the other.
+        train_source, train_target: text to train on, one sentence per line. Line n of one is the
+            translation of line n of the other.
         validation_source, validation_target: text to measure progress on.
         test_source, test_target: text to score the trained model on.
-        train_pairs, validation_pairs, test_pairs: files that hold both sides, beside those or in
-            place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
+        train_pairs, validation_pairs, test_pairs: files that contain both sides, in addition to
+            those or instead: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
         source_language, target_language: such as "en"; required with pairs, and otherwise guessed
-            from the names of the files.
-        target_languages: for one model of several directions, the language of each file of
-            train_target, as ["de", "cs", "en"]. The names of source files end in theirs.
-        validation_target_languages, test_target_languages: the same for those splits; the default
-            is target_languages.
-        parallel: in place of train_source and train_target, language -> file or files, as
+            from the file names.
+        target_languages: for one model with several directions, the language of each train_target
+            file, such as ["de", "cs", "en"]. Source files have their language as suffix.
+        validation_target_languages, test_target_languages: the same for those splits;
+            target_languages by default.
+        parallel: instead of train_source and train_target, language -> file or files, such as
             {"en": "train.en", "de": "train.de", "cs": "train.cs"}: line n of each is the
             translation of line n of the others.
         validation_parallel, test_parallel: the same for those splits.
-        directions: those of parallel text to use, as ["en-de", "de-cs"]; the default is all.
+        directions: the directions of parallel text to use, such as ["en-de", "de-cs"]; all by
+            default.
     """
 
     train_source: Paths = ()
@@ -62,16 +63,14 @@ class FileArguments:
     directions: Iterable[str] | None = None
 
     def of_splits(self, argument: str) -> dict[str, Any]:
-        """Split -> the value of one of the arguments that each split has, such as "pairs"."""
+        """Returns split -> the value of a per-split argument, such as "pairs"."""
         return {split: getattr(self, argument_of(argument, split)) for split in SPLITS}
 
 
 def file_source(arguments: FileArguments) -> FileSource:
-    """Makes a source of files, of one direction or of several.
+    """Makes a source from files, for one direction or several.
 
-    Raises:
-        InputError: for arguments of other types, arguments that do not go together, and files that
-            cannot be used.
+    Raises: InputError: for arguments of wrong types, incompatible arguments, and unusable files.
     """
     pair_files = _pair_files(arguments)
     texts = _parallel_texts(arguments.of_splits("parallel"))
@@ -94,15 +93,15 @@ def file_source(arguments: FileArguments) -> FileSource:
             for split, names in languages_of_files.items()
         }
         _refuse(given, kind)
-        require("train" in texts, "parallel", "must be given, for training", "none")
+        require("train" in texts, "parallel", "must be given for training", "none")
         return source_of_parallel_text(texts, chosen)
-    rule = "must be given, for the training files"
+    rule = "must be given for the training files"
     require("train" in languages_of_files, "target_languages", rule, "none")
     return source_of_files(files, languages_of_files)
 
 
 def paths_of(paths: Paths, argument: str) -> list[str]:
-    """Makes a list of one path, or of several."""
+    """Makes a list from one path or several."""
     listed = [paths] if isinstance(paths, AnyPath) else paths
     is_list = isinstance(listed, Iterable)
     listed = list(listed) if is_list else []
@@ -112,7 +111,7 @@ def paths_of(paths: Paths, argument: str) -> list[str]:
 
 
 def _text_files(arguments: FileArguments, needs_train: bool) -> Files:
-    """The files of source and target of each split that has any."""
+    """Returns the source and target files of each split that has any."""
     files = {}
     for split in SPLITS:
         source, target = f"{split}_source", f"{split}_target"
@@ -126,7 +125,7 @@ def _text_files(arguments: FileArguments, needs_train: bool) -> Files:
 
 
 def _pair_files(arguments: FileArguments) -> dict[str, list[str]]:
-    """The files that hold both sides, of each split that has any."""
+    """Returns the files with both sides for each split that has any."""
     files = {split: _files(arguments, f"{split}_pairs") for split in SPLITS}
     return {split: found for split, found in files.items() if found}
 
@@ -138,9 +137,9 @@ def _files(arguments: FileArguments, argument: str) -> list[str]:
 def _parallel_texts(
     given: Mapping[str, Mapping[str, Paths] | None],
 ) -> dict[str, dict[str, list[str]]]:
-    """Split -> language -> files, of each split that is given."""
+    """Returns split -> language -> files, for each given split."""
     texts = {}
-    rule = 'must be files by their languages, as {"en": "train.en"}'
+    rule = 'must map languages to files, such as {"en": "train.en"}'
     for split, files in given.items():
         if files is None:
             continue
@@ -155,7 +154,7 @@ def _parallel_texts(
 
 
 def _languages_of_files(given: Mapping[str, Iterable[str] | None]) -> dict[str, list[str]]:
-    """The target languages of the files of each split for which they are given."""
+    """Returns the target languages of the files, for each split with these."""
     return {
         split: _names(names, argument_of("target_languages", split))
         for split, names in given.items()
@@ -167,22 +166,22 @@ def _both_languages(source: str | None, target: str | None) -> tuple[str, str] |
     if source is None and target is None:
         return None
     are_texts = isinstance(source, str) and isinstance(target, str)
-    rule = "must be given with target_language, both as texts"
+    rule = "must be given with target_language, both as strings"
     require(are_texts, "source_language", rule, (source, target))
     return source, target
 
 
 def _names(names: Iterable[str], argument: str) -> list[str]:
-    """Makes a list of names, such as those of languages."""
+    """Makes a list of names, such as languages."""
     is_list = isinstance(names, Iterable) and not isinstance(names, str)
     listed = list(names) if is_list else []
     are_names = is_list and all(isinstance(name, str) for name in listed)
-    require(are_names, argument, 'must be a list of names, as ["de", "cs"]', repr(names))
+    require(are_names, argument, 'must be a list of names, such as ["de", "cs"]', repr(names))
     return listed
 
 
 def _refuse(given: Mapping[str, Sequence[str] | None], kind: str) -> None:
-    """Refuses arguments that say something of another kind of text."""
+    """Rejects arguments for another kind of text."""
     for argument, values in given.items():
         if values:
             raise InputError(argument, f"must not be given with {kind}", ",".join(values))

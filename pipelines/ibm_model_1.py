@@ -1,8 +1,8 @@
 """IBM model 1 (Brown et al. 1993): the probability that a target token translates a source token.
 
-Each target token of a sentence comes from one of its source tokens, and EM estimates the
+Each target token in a sentence comes from one of its source tokens, and EM estimates the
 probability of each pair. A source token that occurs several times in a sentence counts once.
-Learning takes about 200 bytes for each target token, and half a minute for five million of them.
+Learning takes about 200 bytes per target token, and half a minute for five million of them.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 _ITERATIONS = 5
-_CANDIDATES = 256  # target ids kept for a source id from one iteration to the next
+_CANDIDATES = 256  # target ids kept per source id between iterations
 
 
 class Row(NamedTuple):

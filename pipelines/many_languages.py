@@ -1,8 +1,8 @@
-"""Data of a model of several directions: the code of its target language begins each source.
+"""Data for models with several directions: each source begins with its target language's code.
 
-The files of each direction are those of a FileSource with directions. Pairs get their codes last,
-after all that looks at text or changes it: filters, copies in capitals, and what a vocabulary is
-learned from know nothing of codes.
+The files of each direction are those of a FileSource with directions. Codes are added last, after
+everything that inspects or changes text: filters, copies in capitals, and vocabulary learning do
+not see codes.
 """
 
 import itertools
@@ -16,12 +16,12 @@ Files = tuple[list[str], list[str]]  # of source and target
 
 
 def with_codes(source: Source) -> Source:
-    """The source itself, or of several directions, one whose pairs begin with codes."""
+    """Returns the source itself or, with several directions, one whose pairs begin with codes."""
     return CodedSource(source) if source.target_languages else source
 
 
 class CodedSource(DerivedSource):
-    """A source of several directions, whose pairs begin with the code of their target language."""
+    """A source with several directions, whose pairs begin with their target language's code."""
 
     def pairs(self, split: str) -> Iterator[Pair]:
         for part in self._source.parts(split):
@@ -38,7 +38,7 @@ class CodedSource(DerivedSource):
 
 
 def _coded(text: str, part: Source) -> str:
-    """A source text after the code of its target language; a blank one stays blank."""
+    """Prepends a target language's code to a source text; a blank text stays blank."""
     _, target_language = part.languages
     return f"{code_of(target_language)} {text}" if text.strip() else text
 
@@ -46,16 +46,15 @@ def _coded(text: str, part: Source) -> str:
 def source_of_files(
     files: Mapping[str, Files], target_languages: Mapping[str, Sequence[str]]
 ) -> FileSource:
-    """Makes a source of parallel files of several directions.
+    """Makes a source from parallel files for several directions.
 
     Args:
-        files: split -> (source files, target files), as of a FileSource. The name of a source file
+        files: split -> (source files, target files), as for a FileSource. The name of a source file
             ends in its language, as in train.en.
-        target_languages: split -> the language of each of its target files; those of "train" also
-            for a split that has none.
+        target_languages: split -> the language of each target file; those of "train" are the
+            default for other splits.
 
-    Raises:
-        InputError: where languages do not match the files.
+    Raises: InputError: if languages do not match the files.
     """
     directions = {}
     known = set(itertools.chain.from_iterable(target_languages.values()))
@@ -63,14 +62,19 @@ def source_of_files(
         argument = argument_of("target_languages", split)
         languages = target_languages.get(split) or target_languages["train"]
         _check_codes(languages, argument)
-        rule = f"must have a language for each file of {split}_target"
+        rule = f"must have a language for each {split}_target file"
         received = f"{','.join(languages)} for {len(target_files)} files"
         require(len(languages) == len(target_files), argument, rule, received)
         for path, language in zip(target_files, languages, strict=True):
             is_other = language_of(path) in known - {language}
-            require(not is_other, argument, "must be those of the files", f"{language} of {path}")
+            require(
+                not is_other,
+                argument,
+                "must be the languages of the files",
+                f"{language} of {path}",
+            )
         sources = [language_of(path) for path in source_files]
-        rule = "must be files whose names end in their language, as train.en"
+        rule = "must be files whose names end in their language, such as train.en"
         require(all(sources), f"{split}_source", rule, ",".join(source_files))
         directions[split] = _directions(sources, languages, argument)
     return FileSource(dict(files), directions=directions)
@@ -79,33 +83,32 @@ def source_of_files(
 def source_of_parallel_text(
     parallel: Mapping[str, Mapping[str, Sequence[str]]], names: Sequence[str] | None = None
 ) -> FileSource:
-    """Makes a source of text that is there in several languages.
+    """Makes a source from text in several languages.
 
     Args:
         parallel: split -> language -> its files; line n of a file has the same meaning as line n of
-            the file at the same place of another language. Other splits may have fewer languages
-            than "train".
-        names: the directions, as "en-de"; all, in the order of the languages, if not given.
+            the corresponding file in another language. Other splits may have fewer languages than
+            "train".
+        names: the directions, such as "en-de"; by default all, in the order of the languages.
 
-    Raises:
-        InputError: where the files or directions are not those of such a model.
+    Raises: InputError: if the files or directions are invalid.
     """
     known = list(parallel["train"])
     _check_codes(known, "parallel")
     require(
-        len(known) >= 2, "parallel", "must have two languages or more", ",".join(known) or "none"
+        len(known) >= 2, "parallel", "must have at least two languages", ",".join(known) or "none"
     )
     all_directions = {str(each): each for each in _all_directions(known)}
     chosen = list(all_directions) if names is None else list(dict.fromkeys(names))
     require(chosen, "directions", "must name at least one direction", "none")
     for name in chosen:
-        rule = f"must be SOURCE-TARGET of the languages {', '.join(known)}"
+        rule = f"must be SOURCE-TARGET with the languages {', '.join(known)}"
         require(name in all_directions, "directions", rule, name)
     files, directions, arguments = {}, {}, {}
     for split, files_of in parallel.items():
         argument = argument_of("parallel", split)
         for language in files_of:
-            rule = f"must have languages of parallel: {', '.join(known)}"
+            rule = f"must only have languages of parallel: {', '.join(known)}"
             require(language in known, argument, rule, language)
         counts = {language: len(paths) for language, paths in files_of.items()}
         rule = "must have the same number of files for each language"
@@ -124,7 +127,7 @@ def source_of_parallel_text(
 
 
 def argument_of(name: str, split: str) -> str:
-    """What callers call an argument of a split: "parallel", "test_parallel"."""
+    """Returns the name of a split's argument: "parallel", "test_parallel"."""
     return name if split == "train" else f"{split}_{name}"
 
 
@@ -135,13 +138,13 @@ def _all_directions(languages: Sequence[str]) -> Iterator[Direction]:
 
 def _check_codes(languages: Sequence[str], argument: str) -> None:
     for language in languages:
-        rule = "must be codes of languages: letters, digits, - and _, as pt-BR"
+        rule = "must be language codes: letters, digits, - and _, such as pt-BR"
         require(is_language(language), argument, rule, repr(language))
 
 
 def _directions(sources: Sequence[str], targets: Sequence[str], argument: str) -> list[Direction]:
     directions = [Direction(*pair) for pair in zip(sources, targets, strict=True)]
     for direction in directions:
-        rule = "must be other languages than those of the source files"
+        rule = "must differ from the languages of the source files"
         require(direction.source != direction.target, argument, rule, direction)
     return directions

@@ -3,8 +3,8 @@
 A record is a tf.train.Example with two int64 lists, "source" and "target": subword ids, each ending
 in EOS, without BOS. Records are in TFRecord shards.
 
-metadata.json is written last and as a whole: a folder without it is not a data set. Its checksum
-stands for all rules about its fields.
+metadata.json is written last and atomically: a folder without it is not a data set. Its checksum
+replaces rules about its fields.
 """
 
 import dataclasses
@@ -27,24 +27,26 @@ from pipelines.data_files import METADATA_FILE
 
 FORMAT_VERSION = 3
 
-# Ids per bar of the length histogram.
+# Ids per bar in the length histogram.
 _HISTOGRAM_STEP = 8
 Tokenizer = Annotated[str, one_of(*SUFFIXES)]
 
 
 @dataclasses.dataclass(frozen=True)
 class SplitInfo:
-    """The contents of one split's records. Lengths and counts are in ids and include EOS."""
+    """The contents of a split's records. Lengths and counts are in ids, including EOS."""
 
     pairs: int  # records, all usable
-    dropped: dict[str, int]  # reason -> pairs of the text that became no record
+    dropped: dict[str, int]  # reason -> pairs in the text without a record
     source_tokens: int
     target_tokens: int
     longest_source: int
     longest_target: int
     length_histogram: dict[str, int]  # "16": pairs whose longer side has 9 to 16 ids
     shards: dict[FileName, int] = dataclasses.field(default_factory=dict)  # file name -> bytes
-    texts: dict[FileName, str] = dataclasses.field(default_factory=dict)  # kept: name -> SHA-256
+    texts: dict[FileName, str] = dataclasses.field(
+        default_factory=dict
+    )  # kept text: name -> SHA-256
     examples: dict[str, list[list[str]]] = dataclasses.field(default_factory=dict)  # of `dropped`
     added: dict[str, int] = dataclasses.field(default_factory=dict)  # kind -> pairs by `augment`
 
@@ -54,7 +56,7 @@ class SplitInfo:
 
     @staticmethod
     def from_lengths(lengths: Sequence[tuple[int, int]], dropped: dict[str, int]) -> "SplitInfo":
-        """Describes pairs by their (source, target) lengths, without shards."""
+        """Describes pairs from their (source, target) lengths, without shards."""
         sides = np.array(lengths, np.int64).reshape(-1, 2)
         source_tokens, target_tokens = sides.sum(axis=0).tolist()
         longest_source, longest_target = sides.max(axis=0, initial=0).tolist()
@@ -79,8 +81,8 @@ class SplitInfo:
 
         Args:
             parts: the descriptions of the parts.
-            shards: the files of their records.
-            texts: the files of the text that is kept of the split.
+            shards: the files with their records.
+            texts: the files with the split's text.
         """
         dropped, histogram = Counter(), Counter()
         for part in parts:
@@ -101,21 +103,23 @@ class SplitInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """All that training and evaluation need to know about a data directory."""
+    """Everything that training and evaluation need to know about a data directory."""
 
     task: Task
     tokenizer: Tokenizer
-    vocabulary: FileName  # of the target's, where the source has its own
+    vocabulary: FileName  # the target's, if the source has a separate one
     vocab_size: int
     fingerprint: str  # SHA-256 of that file
     max_length: int  # of either side in ids, including EOS
-    # Of source and target; all, where task_options name several directions.
+    # Of source and target; all, if task_options has several directions.
     languages: list[str]
-    settings: dict[str, Any]  # the arguments and inputs of the preparation, to recognise them
+    settings: dict[str, Any]  # the arguments and inputs of the preparation, to recognize them
     splits: dict[FileName, SplitInfo]
-    # Of parsing, or of several directions (keras_transformer/language_codes.py).
+    # For parsing, or for several directions (keras_transformer/language_codes.py).
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    source_vocabulary: FileName | None = None  # these three of the source's own, or None
+    source_vocabulary: FileName | None = (
+        None  # these three for a separate source vocabulary, or None
+    )
     source_vocab_size: int | None = None
     source_fingerprint: str | None = None
     format_version: int = FORMAT_VERSION
@@ -131,22 +135,21 @@ class Metadata:
 
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
-    """Completes a data directory: only after this call is it a data set."""
+    """Completes a data directory: only then is it a data set."""
     write_checksummed(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
 
 
 def read_metadata(data_dir: str | os.PathLike) -> Metadata:
     """Reads the metadata of a complete data directory, and none of its other files.
 
-    Raises:
-        InputError: if the folder is not a data set, is incomplete, is of another version, or if its
-            metadata.json has been changed.
+    Raises: InputError: if the folder is not a data set, is incomplete, has another version, or its
+        metadata.json was changed.
     """
     path = to_path(data_dir) / METADATA_FILE
     rule = "must be a prepared data directory"
     require(path.exists(), "data_dir", rule, f"{data_dir}, which has no {METADATA_FILE}")
     content = read_json(path)
     version = content.get("format_version")
-    rule = f"must be of format_version {FORMAT_VERSION}: prepare the data again"
+    rule = f"must have format_version {FORMAT_VERSION}: prepare the data again"
     require(version == FORMAT_VERSION, None, rule, version, path)
     return checked(content, path, Metadata)

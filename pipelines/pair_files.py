@@ -1,13 +1,13 @@
-"""Sentence pairs of files that hold both sides: tables, translation memories, catalogues.
+"""Sentence pairs from files that contain both sides: tables, translation memories, catalogues.
 
-    .tsv            two columns with a tab between them
+    .tsv            two columns, separated by a tab
     .jsonl          {"en": "...", "de": "..."}, or the same within {"translation": ...}
-    .tmx            a translation memory; units that have both languages
-    .po             a catalogue of gettext: entries that are translated, and not fuzzy
-    .xliff, .xlf    units that have a target, and both languages where the file names its own
+    .tmx            a translation memory: units with both languages
+    .po             a gettext catalogue: translated entries that are not fuzzy
+    .xliff, .xlf    units with a target, and with both languages if the file names its own
 
-Each may be compressed (.gz, .zst). A side becomes one line: spaces and line ends in a row are one
-space. Pairs come in the order of the file.
+Each may be compressed (.gz, .zst). A side becomes one line: runs of spaces and line ends become one
+space. Pairs are in the order of the file.
 """
 
 import contextlib
@@ -24,22 +24,22 @@ from keras_transformer.language_codes import Direction, code_of
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
-# Tags within a segment of a translation memory whose content is code, and no language.
+# Tags within a translation memory's segment whose content is code.
 CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def check_pair_file(path: str, argument: str) -> None:
-    """Refuses a file whose name has none of the endings.
+    """Rejects a file with an unknown suffix.
 
     Args:
         path: the file.
         argument: the name of the argument that named the file, for errors.
 
     Raises:
-        InputError: where no reader is known.
+        InputError: if no reader is known.
     """
-    rule = f"must be files that end in {', '.join(READERS)}"
+    rule = f"must be files with the suffix {', '.join(READERS)}"
     require(_ending(path) in READERS, argument, rule, path)
 
 
@@ -49,20 +49,18 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     Args:
         path: a file that `check_pair_file` accepts.
         argument: the name of the argument that named the file, for errors.
-        languages: of the source and the target, as "en": "en-GB" is one of them, too.
+        languages: the source and target languages, such as "en", which includes "en-GB".
 
-    Yields:
-        (source, target), each one line, without pairs of which a side is empty.
+    Yields: (source, target), each one line, without pairs with an empty side.
 
-    Raises:
-        InputError: naming the file and the line where it cannot be read, or where it has no pairs
-            of these languages.
+    Raises: InputError: naming the file and the line if it cannot be read, or the file if it has no
+        pairs in these languages.
     """
     found = False
     for pair in _pairs(path, argument, languages):
         found = True
         yield pair
-    rule = f"must have pairs of {languages[0]} and {languages[1]}"
+    rule = f"must have pairs in {languages[0]} and {languages[1]}"
     require(found, argument, rule, f"{path}, which has none")
 
 
@@ -73,25 +71,23 @@ def read_memory(
 
     Args:
         path, argument: as `read_pairs` takes them.
-        directions: those of the model; none where its languages are not known.
-        has_codes: whether its texts begin with the code of the target language.
+        directions: the model's directions; none if its languages are unknown.
+        has_codes: whether its texts begin with a target language code.
 
-    Returns:
-        The translations as `TextTranslator.with_memory` takes them. Of several translations of a
-        sentence, the last one counts.
+    Returns: The translations as `TextTranslator.with_memory` takes them. If a sentence has several
+        translations, the last one is used.
 
-    Raises:
-        InputError: as `read_pairs` does; one direction of several needs to have pairs.
+    Raises: InputError: like `read_pairs`; at least one direction must have pairs.
     """
     if not directions:
-        rule = "must end in .tsv or .po for a model whose languages are not known"
+        rule = "must end in .tsv or .po for a model with unknown languages"
         require(_ending(path) in (".tsv", ".po"), argument, rule, path)
         return dict(read_pairs(path, argument, ("source", "target")))
     memory: dict[str, str] = {}
     for direction in directions:
         code = f"{code_of(direction.target)} " if has_codes else ""
         memory |= {code + source: target for source, target in _pairs(path, argument, direction)}
-    rule = f"must have pairs of {', '.join(map(str, directions))}"
+    rule = f"must have pairs for {', '.join(map(str, directions))}"
     require(memory, argument, rule, f"{path}, which has none")
     return memory
 
@@ -110,7 +106,7 @@ def _ending(path: str) -> str:
 def _read_tsv(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path, argument), start=1):
         columns = line.split("\t")
-        rule = "must have two columns with a tab between them"
+        rule = "must have two columns separated by a tab"
         require(
             len(columns) == 2, None, rule, f"{len(columns)} in {line[:80]!r}", f"{path}:{number}"
         )
@@ -146,11 +142,11 @@ def _read_tmx(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
             if None not in sides:
                 yield sides[0], sides[1]
             if body is not None:
-                body.clear()  # a memory may be larger than the machine's
+                body.clear()  # a file may be larger than memory
 
 
 def _unit_texts(unit: ElementTree.Element) -> dict[str, str]:
-    """The texts of a unit by their languages, in lower case: the first of each language."""
+    """Returns a unit's texts by lowercase language: the first of each language."""
     texts: dict[str, str] = {}
     for variant in unit:
         language = variant.get(XML_LANGUAGE) or variant.get("lang")
@@ -161,7 +157,7 @@ def _unit_texts(unit: ElementTree.Element) -> dict[str, str]:
 
 
 def _text_of(element: ElementTree.Element) -> str:
-    """The text of a segment without the code in it."""
+    """Returns a segment's text without the code in it."""
     text = element.text or ""
     for inner in element:
         if _local(inner.tag) not in CODE_TAGS:
@@ -171,12 +167,12 @@ def _text_of(element: ElementTree.Element) -> str:
 
 
 def _of_language(texts: dict[str, str], language: str) -> str | None:
-    """The text in a language, or in a variety of it: "en-gb" is "en"."""
+    """Returns the text in a language or a variety of it: "en-gb" is "en"."""
     return next((text for name, text in texts.items() if _is_variety(name, language)), None)
 
 
 def _is_variety(name: str, language: str) -> bool:
-    """Whether a name is that of a language, or of a variety of it: "en-GB" is "en"."""
+    """Whether a name is a language or a variety of it: "en-GB" is "en"."""
     name, language = name.lower(), language.lower()
     return name == language or name.replace("_", "-").startswith(f"{language}-")
 
@@ -196,19 +192,19 @@ def _xml_events(
         raise InputError(None, "must be well-formed XML", error, f"{path}:{line}") from None
     except InputError:
         raise
-    except (LookupError, ValueError) as error:  # of the XML parser, which knows few encodings
-        rule = "must be XML in UTF-8, or in another encoding that can be read"
+    except (LookupError, ValueError) as error:  # from the XML parser, which supports few encodings
+        rule = "must be XML in UTF-8 or another supported encoding"
         raise InputError(None, rule, error, path) from None
 
 
 @contextlib.contextmanager
 def _opened_whole(path: str, argument: str) -> Iterator[BinaryIO]:
-    """Opens a file that is read to its end."""
+    """Opens a file for reading to its end."""
     try:
         with opened(path) as file:
             yield file
     except (EOFError, OSError, zlib.error) as error:
-        rule = "must be a whole file that can be read"
+        rule = "must be a complete, readable file"
         raise InputError(argument, rule, f"{path}: {error}") from None
 
 
@@ -231,14 +227,14 @@ def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 
 def _document(path: str, argument: str, format: str) -> str:
-    """A document in the encoding that it declares, without its byte order mark."""
+    """Decodes a document by its declared encoding, without its byte order mark."""
     with _opened_whole(path, argument) as file:
         text = encodings.decoded(file.read(), format, path)
     return text.removeprefix(formats.BYTE_ORDER_MARK)
 
 
 def _in_file(path: str, read: Callable[[str], list], text: str) -> list:
-    """Calls a reader of a text whose errors do not know the name of the file."""
+    """Calls a reader, and adds the file name to its errors."""
     try:
         return read(text)
     except InputError as error:

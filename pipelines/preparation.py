@@ -3,9 +3,9 @@
 The text is read at most three times: to survey and select the pairs; to add pairs and learn the
 vocabulary; to encode the pairs.
 
-Preparing the same data again resumes a preparation that was interrupted: it keeps the vocabulary,
-blocks and shards that are complete (see `sharding`). It also repairs a data set: files that were
-damaged or lost are written again, byte for byte the same, and no others.
+Preparing the same data again resumes an interrupted preparation: it keeps the vocabulary, blocks
+and shards that are complete (see `sharding`). It also repairs a data set: only damaged or missing
+files are rewritten, byte for byte.
 """
 
 import errno
@@ -30,7 +30,7 @@ from pipelines.preparation_config import PreparationConfig
 from pipelines.sources import Source
 from pipelines.text_files import DIGEST
 
-# Exists during a preparation. After one that was killed it means nothing, and is removed.
+# Exists during a preparation. After a killed one it has no effect, and is removed.
 _LOCK_FILE = "prepare.lock"
 
 
@@ -82,15 +82,15 @@ def prepare(
 
 
 def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
-    """Refuses to read files of the folder that is written to."""
+    """Rejects input files in the folder that is written to."""
     for file in files:
         is_within = resolved(file).is_relative_to(resolved(data_dir))
-        rule = "must be another folder than that of the files it is made of"
-        require(not is_within, "data_dir", rule, f"{data_dir}, which holds {file}")
+        rule = "must not be the folder of its input files"
+        require(not is_within, "data_dir", rule, f"{data_dir}, which contains {file}")
 
 
 def _is_up_to_date(preparation: Preparation) -> bool:
-    """Whether there is nothing to do: no file to write, and none to remove."""
+    """Whether there is nothing to do: no file to write or remove."""
     metadata = _existing_metadata(preparation)
     data_dir = preparation.data_dir
     left_behind = [data_dir / _LOCK_FILE, unfinished.work_folder(data_dir)]
@@ -100,7 +100,7 @@ def _is_up_to_date(preparation: Preparation) -> bool:
 
 
 def _write_or_repair(preparation: Preparation) -> bool:
-    """Writes what is missing; returns whether nothing was, as another process had written it."""
+    """Writes missing files; returns whether none were missing, written by another process."""
     metadata = _existing_metadata(preparation)
     with _full_disk_named(preparation.data_dir):
         if metadata is None:
@@ -114,7 +114,7 @@ def _write_or_repair(preparation: Preparation) -> bool:
 
 
 def _existing_metadata(preparation: Preparation) -> Metadata | None:
-    """Metadata of the data set in the folder, if there is one.
+    """Returns the metadata of the data set in the folder, if there is one.
 
     Raises:
         InputError: if it was prepared with other settings.
@@ -126,7 +126,8 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
     wanted, present = preparation.settings, metadata.settings
     for name in {**wanted, **present}:
         rule = (
-            f"must not hold a data set of another {name.removeprefix('--')}: choose a new folder "
+            f"must not contain a data set with another {name.removeprefix('--')}: choose a new "
+            f"folder "
             "or delete this one"
         )
         difference = _shown_difference(wanted.get(name), present.get(name))
@@ -136,7 +137,7 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
 
 
 def _shown_difference(wanted: Any, present: Any) -> str:
-    """How an error shows a setting that differs; digests of text mean nothing to a reader."""
+    """Formats a differing setting for an error; digests of text are not shown."""
     if DIGEST in f"{wanted} {present}":
         return "other content"
     return f"{wanted}, there: {present}"
@@ -147,7 +148,7 @@ def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:
 
 
 def _require_own_files(data_dir: Path) -> None:
-    """Refuses a folder with files like those of a data set that no preparation there has written.
+    """Rejects a folder with data set files that no preparation there has written.
 
     Raises:
         InputError: naming one of them.
@@ -159,8 +160,10 @@ def _require_own_files(data_dir: Path) -> None:
     else:
         foreign = [name for name in foreign if name not in record.files]
     for name in foreign:
-        rule = "must be empty, new, or a data set, finished or not"
-        received = f"{data_dir}, which holds {name}, and no record of a preparation that writes it"
+        rule = "must be empty, new, or a finished or unfinished data set"
+        received = (
+            f"{data_dir}, which contains {name}, but no record of a preparation that writes it"
+        )
         raise InputError("data_dir", rule, received)
 
 
@@ -176,7 +179,7 @@ def _claimed(data_dir: Path) -> Iterator[None]:
 
 
 def _remove_work(data_dir: Path) -> None:
-    """Removes what was needed to complete a data set, and what killed programs have left there."""
+    """Removes the work files of a completed data set, and what killed programs left there."""
     metadata = read_metadata(data_dir)
     for name in [*metadata.files(), data_files.METADATA_FILE]:
         remove_abandoned(data_dir / name)
@@ -191,7 +194,7 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         error = with_file_name(error, data_dir)
-        error.add_note("a data set needs room for about twice its size")
+        error.add_note("preparing a data set needs about twice its size")
         error.add_note("prepare the data again to resume")
         raise error from None
 

@@ -1,4 +1,4 @@
-"""How text is prepared: the vocabulary, the longest pairs, the order, and which pairs are used."""
+"""How text is prepared: vocabulary, maximum length, order, and selection of pairs."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,35 +17,36 @@ _PAPER_VOCAB_SIZE = 37000  # section 5.1
 
 @dataclasses.dataclass(frozen=True)
 class PreparationConfig(SelectionConfig):
-    """How text is prepared, whatever its source is; `help` of each field says what it is.
+    """How text from any source is prepared; see the `help` of each field.
 
-    Raises:
-        InputError: for an argument that breaks a rule, and for files that cannot be read.
+    Raises: InputError: for an argument that breaks a rule, and for unreadable files.
     """
 
     tokenizer: Tokenizer = option(
         "bpe",
-        "Kind of vocabulary: bpe (section 5.1), wordpiece, or pieces, which is that of "
-        "imported models and requires an existing vocabulary.",
+        "Kind of vocabulary: bpe (section 5.1), wordpiece, or pieces, as in imported models, "
+        "which requires an existing vocabulary.",
     )
     vocab_size: VocabularySize | None = option(
         None,
-        "Number of ids of a vocabulary, including the four special ones. Default: "
+        "Number of ids in a vocabulary, including the four special ones. Default: "
         f"{_PAPER_VOCAB_SIZE} (section 5.1), or that of an existing vocabulary.",
     )
     max_length: int = option(
-        256, "Largest number of ids of either side, including EOS; longer pairs are dropped."
+        256, "Maximum number of ids on either side, including EOS; longer pairs are dropped."
     )
     seed: Seed = option(
         1,
-        "Seed of the order of the pairs, of the text that a vocabulary is learned from, "
-        "and of the choice of augmented pairs.",
+        "Seed for the order of the pairs, the sample of text that vocabularies are learned from, "
+        "and the choice of augmented pairs.",
     )
-    shared_vocabulary: bool = option(True, "Use one vocabulary for both sides, or one for each.")
+    shared_vocabulary: bool = option(
+        True, "Share one vocabulary between both sides, or use one for each."
+    )
     vocabulary: Sequence[str] = option(
         (),
-        "Existing vocabulary to use in place of a learned one: one file, or SOURCE,TARGET "
-        "without a shared vocabulary.",
+        "Existing vocabulary to use instead of learning one: a file, or SOURCE,TARGET without a "
+        "shared vocabulary.",
     )
     augment: AugmentShares | None = option(
         None,
@@ -58,7 +59,7 @@ class PreparationConfig(SelectionConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.tokenizer == "pieces":
-            rule = "must be given with tokenizer=pieces: that of an imported model"
+            rule = "must be given with tokenizer=pieces: an imported model's vocabulary"
             require(len(self.vocabulary) > 0, "vocabulary", rule, "none")
         if self.vocab_size is None and not self.vocabulary:
             object.__setattr__(self, "vocab_size", _PAPER_VOCAB_SIZE)
@@ -81,7 +82,7 @@ class PreparationConfig(SelectionConfig):
             require(self.tokenizer == kind, "tokenizer", rule, self.tokenizer)
 
     def settings(self) -> dict[str, Any]:
-        """Argument -> JSON value; equal settings prepare equal pairs equally."""
+        """Returns argument -> JSON value; equal settings give equal data for equal pairs."""
         settings = dataclasses.asdict(self)
         settings["vocabulary"] = content_digests(self.vocabulary)
         return settings

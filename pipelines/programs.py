@@ -1,4 +1,4 @@
-"""`keras_transformer.prepare`, `train` and `evaluate`: what programs do, with plain arguments.
+"""`keras_transformer.prepare`, `train` and `evaluate`: the programs as plain functions.
 
 With `keras_transformer.load`, two text files become translations in a notebook.
 """
@@ -24,21 +24,20 @@ from pipelines.training import train_on
 def prepare(
     data_dir: AnyPath, train_source: Paths = (), train_target: Paths = (), **options: Any
 ) -> dict[str, Any]:
-    """Makes a data directory from parallel text files, or from files that hold both sides.
+    """Prepares a data directory from parallel text files, or from files that contain both sides.
 
     Args:
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
-        train_source, train_target: text to train on, with a sentence on each line.
+        train_source, train_target: text to train on, one sentence per line.
         options: further fields of pipelines.file_arguments.FileArguments, such as
             validation_source, and of pipelines.preparation_config.PreparationConfig, such as
             vocab_size, max_length or dedupe.
 
     Returns:
-        The data set's facts: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...}; see
-        pipelines.preparation.prepare.
+        Facts about the data set: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...};
+            see pipelines.preparation.prepare.
 
-    Raises:
-        InputError: where an argument or a file cannot be used.
+    Raises: InputError: if an argument or a file is invalid.
     """
     _check_path(data_dir, "data_dir")
     _check_names(options, [*_fields(FileArguments), *_fields(PreparationConfig)])
@@ -57,25 +56,24 @@ def train(
     sample_sentences: int = 100,
     **options: Any,
 ) -> dict[str, Any]:
-    """Trains a model on a data directory, or resumes the run of the same arguments.
+    """Trains a model on a data directory, or resumes the run with the same arguments.
 
     Args:
         data_dir: prepared data.
-        model_dir: the folder for checkpoints, curves and settings. It is made if need be.
-        preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
-        init_from: a trained model whose weights this one begins with; see `train_on`. With
-            lora_rank=8 among the options, an adapter is trained for it.
-        sample_sentences: how many sentences of the validation split are translated for BLEU.
+        model_dir: the folder for checkpoints, curves and settings, created if needed.
+        preset: a name in PRESETS. If not given, the model of `init_from`, or else "base".
+        init_from: a trained model to initialize the weights from; see `train_on`. With lora_rank=8
+            among the options, an adapter is trained for it.
+        sample_sentences: number of validation sentences to translate for BLEU.
         options: fields of TransformerConfig, TrainingConfig, LoopConfig or DeviceConfig, such as
             train_steps=20_000, train_minutes=30, tokens_per_batch=4096 or num_layers=2.
 
     Returns:
-        Where the run stands: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
-        "best", ...}; see keras_transformer.training.loop.train.
+        The state of the run: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
+            "best", ...}; see keras_transformer.training.loop.train.
 
-    Raises:
-        InputError: where an argument or a file cannot be used.
-        KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
+    Raises: InputError: if an argument or a file is invalid. KeyboardInterrupt: on Ctrl-C, after the
+        steps under way were saved.
     """
     _check_path(data_dir, "data_dir")
     _check_path(model_dir, "model_dir")
@@ -110,28 +108,27 @@ def evaluate(
 ) -> dict[str, Any]:
     """Scores a trained model on a split of a data directory.
 
-    A model directory keeps the results, if all sentences were translated.
+    A model directory stores the results, if all sentences were translated.
 
     Args:
-        model_dir: a model directory, or what else `keras_transformer.load` takes.
-        data_dir: prepared data, with the vocabulary of the model.
-        split: of the data: "validation" or "test". The text of "train" is not kept.
-        checkpoint: which weights; see `keras_transformer.load`.
-        limit: the most sentences to translate, of each direction; perplexity is of all.
-        output: a file for the translations, one a line.
+        model_dir: a model directory, or another path that `keras_transformer.load` takes.
+        data_dir: prepared data, with the model's vocabulary.
+        split: "validation" or "test". The text of "train" is not kept.
+        checkpoint: which weights to use; see `keras_transformer.load`.
+        limit: maximum number of sentences to translate per direction; perplexity covers all.
+        output: a file for the translations, one per line.
         tokenize: sacreBLEU's tokenization; "13a" if not given.
         lowercase: whether to ignore case.
-        choose_alpha: whether to choose the length penalty on the validation split first. A model
-            directory remembers it, so that `keras_transformer.load` uses it.
-        adapter: is added to the model; see `keras_transformer.load`. Its directory keeps the
-            results.
-        options: of the search; see `keras_transformer.load`.
+        choose_alpha: whether to first choose the length penalty on the validation split. A model
+            directory stores it, so that `keras_transformer.load` uses it.
+        adapter: an adapter to add to the model; see `keras_transformer.load`. Its directory stores
+            the results.
+        options: search options; see `keras_transformer.load`.
 
     Returns:
         {"bleu", "chrf", "perplexity", "sentences", "seconds", ...}; see evaluate_on.
 
-    Raises:
-        InputError: where an argument or a file cannot be used.
+    Raises: InputError: if an argument or a file is invalid.
     """
     from keras_transformer.loading import check_options, load
 
@@ -170,5 +167,5 @@ def _check_names(options: dict[str, Any], names: Collection[str]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """An option as JSON can have it."""
+    """Returns an option as a JSON value."""
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value

@@ -1,6 +1,6 @@
-"""Selects the training pairs of a text: filters for messy text, duplicates, weights of files.
+"""Selects training pairs: filters for noisy text, duplicates, weights of files.
 
-Pairs are selected before all else, so that the vocabulary and all shards are of the same pairs.
+Pairs are selected first, so that the vocabulary and all shards are based on the same pairs.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from keras_transformer.errors import require
 from keras_transformer.fields import Count, Positive, Rule, check_fields, one_of, option
 from pipelines.sources import DerivedSource, Pair, Source, Survey
 
-# Of each rule, metadata.json shows this many pairs, with this many characters of either side.
+# For each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
-# Examples of duplicates are looked for among this many pairs: a set takes a hundred bytes for each.
+# Examples of duplicates are sought among this many pairs: a set takes a hundred bytes for each.
 _SEARCHED_PAIRS = 100_000
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
 _RANGE = Rule(
@@ -47,7 +47,7 @@ def _is_script(name: str) -> bool:
 _Scripts = Annotated[
     str,
     Rule(
-        "be names of Unicode scripts, as Latin or Han+Hiragana+Katakana",
+        "be names of Unicode scripts, such as Latin or Han+Hiragana+Katakana",
         lambda names: all(map(_is_script, names.split("+"))),
     ),
 ]
@@ -61,16 +61,14 @@ _Weight = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelectionConfig:
-    """Which training pairs are used, and how often; other splits stay as they are.
+    """Which training pairs are used, and how often; other splits are unchanged.
 
-    `help` of each field says what it is.
+    See the `help` of each field.
     """
 
-    drop_identical: bool = option(
-        False, "Drop pairs whose sides are equal, ignoring upper and lower case."
-    )
+    drop_identical: bool = option(False, "Drop pairs whose sides are equal, ignoring case.")
     length_limits: Annotated[list[Count], _RANGE] | None = option(
-        None, "FEWEST,MOST words of a side: drop pairs with a shorter or a longer side."
+        None, "FEWEST,MOST words per side: drop pairs with a shorter or longer side."
     )
     length_ratio: Positive | None = option(
         None,
@@ -78,19 +76,19 @@ class SelectionConfig:
     )
     length_unit: Annotated[str, one_of("words", "characters")] = option(
         "words",
-        "Unit of length limits and length ratio; characters suit languages without spaces.",
+        "Unit for length limits and length ratio; characters suit languages without spaces.",
     )
     scripts: Annotated[list[_Scripts], _TWO] | None = option(
         None,
-        "SOURCE,TARGET by their names in Unicode, e.g. Latin,Han+Hiragana+Katakana: drop "
-        "pairs in which a side is not mainly in these scripts.",
+        "SOURCE,TARGET Unicode script names, e.g. Latin,Han+Hiragana+Katakana: drop pairs in which a "
+        "side is not mainly in these scripts.",
     )
     script_share: _Share = option(
-        0.5, "Smallest share of a side's letters that must be in its scripts."
+        0.5, "Minimum share of a side's letters that must be in its scripts."
     )
     number_overlap: _Share | None = option(
         None,
-        "Drop pairs whose sides share less than this part of their numbers (runs of "
+        "Drop pairs whose sides share less than this fraction of their numbers (runs of "
         "digits); 1: drop pairs whose numbers differ.",
     )
     dedupe: bool = option(False, "Drop repeated pairs.")
@@ -111,7 +109,7 @@ class SelectionConfig:
 
     @property
     def rules(self) -> list[str]:
-        """The rules in use. A pair that breaks several rules is counted under the first of them."""
+        """The active rules. A pair that breaks several rules counts under the first of them."""
         in_use = {
             "drop_identical": self.drop_identical,
             "length_limits": self.length_limits is not None,
@@ -124,12 +122,12 @@ class SelectionConfig:
 
 
 class SelectedSource(DerivedSource):
-    """A source with some of its training pairs, each as often as it was selected.
+    """A source with each training pair repeated as often as it was selected.
 
     Args:
         source: the source.
-        part_sizes: the number of training pairs of each of its parts.
-        times: how often each training pair is used, uint16 [pairs of train].
+        part_sizes: the number of training pairs in each part.
+        times: how often each training pair is used, uint16 [training pairs].
     """
 
     def __init__(self, source: Source, part_sizes: list[int], times: np.ndarray):
@@ -158,22 +156,21 @@ class SelectedSource(DerivedSource):
 
 
 class Selection(NamedTuple):
-    """What was selected of a source, and what was not."""
+    """The selected and the dropped pairs of a source."""
 
-    source: Source  # its training pairs are the selected ones
+    source: Source  # with only the selected training pairs
     survey: Survey  # of that source
-    dropped: dict[str, int]  # rule -> training pairs that it leaves out
+    dropped: dict[str, int]  # rule -> number of dropped training pairs
     examples: dict[str, list[list[str]]]  # rule -> the first of these pairs, shortened
 
 
 def select(source: Source, config: SelectionConfig) -> Selection:
-    """Surveys a source, and applies `config` to its training pairs: the text is read once.
+    """Surveys a source, and applies `config` to its training pairs, reading the text once.
 
-    Duplicates are found by hashes of 64 bits, in 14 bytes of memory per pair. The probability that
-    any of 36 million different pairs is taken for another one is 1 in 28,000.
+    Duplicates are found by 64-bit hashes, in 14 bytes of memory per pair. The probability of any
+    collision among 36 million different pairs is 1 in 28,000.
 
-    Raises:
-        InputError: if nothing is left, or a value does not suit the text.
+    Raises: InputError: if no pair is left, or a value does not suit the text.
     """
     rules = config.rules
     rule = "must not be given with temperature, which sets them"
@@ -198,9 +195,9 @@ def select(source: Source, config: SelectionConfig) -> Selection:
     dropped = {}
     for number, rule in enumerate(rules, start=1):
         dropped[rule] = int(np.count_nonzero(broken == number))
-        logging.info("%s leaves out %d of %d training pairs", rule, dropped[rule], len(broken))
+        logging.info("%s drops %d of %d training pairs", rule, dropped[rule], len(broken))
     strictest = max(dropped, key=dropped.get, default="weights") if broken.all() else "weights"
-    require(times.any(), strictest, "must leave at least one training pair", f"{dropped} left out")
+    require(times.any(), strictest, "must leave at least one training pair", f"{dropped} dropped")
     sizes = [int(part.sum()) for part in _by_part(times, survey.part_sizes)]
     selected = SelectedSource(source, survey.part_sizes, times)
     counts = survey.counts | {"train": sum(sizes)}
@@ -209,7 +206,7 @@ def select(source: Source, config: SelectionConfig) -> Selection:
 
 
 class _RuleCheck:
-    """Finds the first rule that each training pair breaks, in a single reading."""
+    """Finds the first rule that each training pair breaks, in a single pass."""
 
     def __init__(self, config: SelectionConfig):
         self.bar = None  # shows the progress
@@ -217,7 +214,7 @@ class _RuleCheck:
         self._config = config
         self._numbers = {rule: number for number, rule in enumerate(config.rules, start=1)}
         self._foreign_letters = [_foreign_letters(scripts) for scripts in config.scripts or ()]
-        self._broken = bytearray()  # the number of a rule for each pair, 0 for none
+        self._broken = bytearray()  # the broken rule's number for each pair, 0 for none
         self._hashes = bytearray()
         self._seen: set[bytes] = set()  # hashes, until there are examples of duplicates
 
@@ -229,7 +226,9 @@ class _RuleCheck:
             self._show(rule, pair)
         if not self._config.dedupe:
             return
-        content = "\n".join([*pair, *languages]).encode()  # of two directions, it is two pairs
+        content = "\n".join(
+            [*pair, *languages]
+        ).encode()  # in two directions, it counts as two pairs
         digest = hashlib.blake2b(content, digest_size=8).digest()
         self._hashes += digest
         is_searched = len(self.examples["dedupe"]) < _EXAMPLES
@@ -239,10 +238,10 @@ class _RuleCheck:
             self._seen.add(digest)
 
     def broken_rules(self) -> np.ndarray:
-        """The number of the first rule that each pair breaks, uint8 [N], from 1; 0 for none."""
+        """Returns the number of the first rule that each pair breaks, uint8 [N], from 1; 0 for none."""
         broken = np.frombuffer(self._broken, np.uint8)
         if self._config.dedupe:
-            # Equal pairs break equal rules, so the first of them is not left out by another rule.
+            # Equal pairs break the same rules, so the first of them is not dropped by another rule.
             is_repeated = ~first_occurrences(np.frombuffer(self._hashes, np.uint64))
             broken[(broken == 0) & is_repeated] = self._numbers["dedupe"]
         return broken
@@ -259,7 +258,7 @@ def _by_part(values: np.ndarray, part_sizes: list[int]) -> list[np.ndarray]:
 
 
 def _weighted(is_used: np.ndarray, part_sizes: list[int], config: SelectionConfig) -> np.ndarray:
-    """How often each training pair is used, uint16 [N], by the weight of its file.
+    """Returns how often each training pair is used, uint16 [N], from its file's weight.
 
     With a weight of 2.25, every fourth pair is used a third time.
     """
@@ -274,17 +273,16 @@ def _weighted(is_used: np.ndarray, part_sizes: list[int], config: SelectionConfi
 
 
 def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
-    """The weights of files of these numbers of pairs; see SelectionConfig.
+    """Returns the weights of files with these numbers of pairs; see SelectionConfig.
 
-    A file of n pairs with weight w has n w pairs of an epoch. That n w is proportional to n^(1/T),
-    and w is 1 for the largest file, is w = (largest / n)^(1 - 1/T).
+    A file with n pairs and weight w contributes n w pairs to an epoch. With n w proportional to
+    n^(1/T), and w = 1 for the largest file, w = (largest / n)^(1 - 1/T).
 
-    Raises:
-        InputError: if a weight would be larger than weights may be.
+    Raises: InputError: if a weight would exceed the largest allowed one.
     """
     largest = max(sizes)
     weights = [(largest / max(size, 1)) ** (1 - 1 / temperature) for size in sizes]
-    rule = f"must repeat no training file more than {_LARGEST_WEIGHT} times"
+    rule = f"must not repeat a training file more than {_LARGEST_WEIGHT} times"
     received = f"{temperature:g}, for files of {largest} and {min(sizes)} pairs"
     require(max(weights) <= _LARGEST_WEIGHT, "temperature", rule, received)
     logging.info("temperature=%g gives the training files weights %s", temperature, weights)
@@ -294,13 +292,13 @@ def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
 def broken_rule(
     pair: Pair, config: SelectionConfig, foreign_letters: list[frozenset[str]]
 ) -> str | None:
-    """The first rule that a pair breaks by itself; None if it breaks none.
+    """Returns the first rule that a pair breaks by itself; None if it breaks none.
 
     Args:
         pair: source and target.
         config: the rules.
-        foreign_letters: of source and target, the letters of other scripts; none if scripts are not
-            restricted.
+        foreign_letters: the letters of other scripts, for source and target; none if scripts are
+            not restricted.
     """
     source, target = pair[0].strip(), pair[1].strip()
     if config.drop_identical and source.casefold() == target.casefold():
@@ -336,7 +334,7 @@ def _is_in_script(side: str, foreign_letters: frozenset[str], script_share: floa
 
 
 def _numbers_agree(source: str, target: str, number_overlap: float) -> bool:
-    """Whether 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides is large enough."""
+    """Whether 2 |A and B| / (|A| + |B|) is large enough for the numbers A and B on both sides."""
     source_numbers = Counter(map(int, re.findall(r"\d{1,18}", source)))
     target_numbers = Counter(map(int, re.findall(r"\d{1,18}", target)))
     common = (source_numbers & target_numbers).total()
@@ -345,7 +343,7 @@ def _numbers_agree(source: str, target: str, number_overlap: float) -> bool:
 
 
 def _foreign_letters(scripts: str) -> frozenset[str]:
-    """All letters but those of these scripts, e.g. "Han+Hiragana", and those that many share."""
+    """Returns all letters except those of these scripts, e.g. "Han+Hiragana", and shared ones."""
     names = [*scripts.split("+"), "Common", "Inherited"]
     is_native = regex.compile("|".join(rf"\p{{Script={name}}}" for name in names)).match
     letters = filter(str.isalpha, map(chr, range(sys.maxunicode + 1)))
@@ -353,7 +351,7 @@ def _foreign_letters(scripts: str) -> frozenset[str]:
 
 
 def first_occurrences(hashes: np.ndarray) -> np.ndarray:
-    """Whether each of `hashes`, uint64 [N], is the first of its value: bool [N]."""
+    """Whether each of `hashes`, uint64 [N], is the first occurrence of its value: bool [N]."""
     is_first = np.zeros(len(hashes), bool)
     lowest_bytes = hashes.view(np.uint8)[::8]
     for part in range(64):  # sorting all of them at once would take four times the memory

@@ -1,13 +1,13 @@
 """Writes pairs into shards in random order, in two passes that can be resumed at any time.
 
-The first pass writes pairs into blocks in the order of the corpus. Within a block they are grouped
-by shard, and the shard of each pair is drawn at random. In the second pass each shard gathers its
-groups from all blocks, which fit in memory, and is written in random order. So every order of the
-split is equally likely, and any sequence of records is a fair sample of a corpus in any order.
+The first pass writes pairs into blocks in corpus order. Within a block they are grouped by shard,
+and the shard of each pair is drawn at random. In the second pass each shard gathers its groups from
+all blocks, which fit in memory, and is written in random order. So every order of the split is
+equally likely, and any sequence of records is a fair sample of a corpus in any order.
 
 All random numbers depend only on the seed and the number of the block or shard, so the shards do
 not depend on the order of the work, the number of workers or interruptions. A file that exists is
-complete, and is not written again unless it has been damaged since.
+complete, and is only rewritten if it was damaged since.
 """
 
 import dataclasses
@@ -51,11 +51,11 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _BlockIndex:
-    """What is kept of a block beside its records."""
+    """The index of a block, besides its records."""
 
     info: SplitInfo
-    bounds: list[Count]  # the first bytes of the groups, and the end of the file
-    digest: str  # SHA-256 of the file of the records
+    bounds: list[Count]  # first bytes of the groups, and the end of the file
+    digest: str  # SHA-256 of the records file
 
 
 class Sharding:
@@ -63,11 +63,11 @@ class Sharding:
 
     Args:
         data_dir: the folder to write them to.
-        split: first part of the shards' names.
+        split: prefix of the shards' names.
         expected: approximate number of pairs, which determines the number of shards.
         seed: determines the order.
-        keep_shards: whether shards that exist are known to be sound, as when others are repaired.
-            If not, they are checked, and written again if they have been damaged.
+        keep_shards: whether existing shards are known to be intact, as when others are repaired. If
+            not, they are checked, and rewritten if damaged.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Sharding:
         self._work.mkdir(exist_ok=True)
 
     def has_block(self, number: int) -> bool:
-        """Whether a block was written, and has not been damaged since."""
+        """Whether a block was written and is intact."""
         index = read_checksummed_or_none(self._index_file(number), _BlockIndex)
         if index is None or len(index.bounds) != len(self._shards) + 1:
             return False
@@ -96,10 +96,10 @@ class Sharding:
         """Writes a block, grouped by shard.
 
         Args:
-            number: which block of the split it is, from 0.
-            pairs: encoded pairs, in the order of the text.
-            dropped: reason -> pairs of the text that were left out of `pairs`; it is read after
-                all `pairs` were taken.
+            number: the block's number in the split, from 0.
+            pairs: encoded pairs, in text order.
+            dropped: reason -> number of pairs missing from `pairs`; read after all `pairs` were
+                consumed.
         """
         lengths = []
         records = []
@@ -117,14 +117,14 @@ class Sharding:
             bounds=[0, *np.cumsum(group_bytes).tolist()],
             digest=file_digest(self._data_file(number)),
         )
-        # Last, because an index says that the block is complete.
+        # Last, because an index means that the block is complete.
         write_checksummed(self._index_file(number), dataclasses.asdict(index))
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
 
         try:
-            # Several workers may write one block at the same time.
+            # Several workers may write the same block at the same time.
             with (
                 replacing(self._data_file(number)) as file,
                 tf.io.TFRecordWriter(file.name) as writer,
@@ -137,15 +137,15 @@ class Sharding:
             raise OSError(code, os.strerror(code), str(self._data_file(number))) from None
 
     def groups(self, block: int) -> list[Span]:
-        """Where the group of each shard is in a block."""
+        """Returns the position of each shard's group in a block."""
         bounds = self._read_index(block).bounds
         return [Span(begin, end) for begin, end in itertools.pairwise(bounds)]
 
     def finish(self, texts: Sequence[Path] = ()) -> SplitInfo:
-        """Writes the shards that do not exist from the blocks, then deletes the blocks.
+        """Writes missing shards from the blocks, then deletes the blocks.
 
         Args:
-            texts: the files of the text that is kept of the split.
+            texts: the files with the split's text.
         """
         block_count = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
         groups_of_blocks = [self.groups(block) for block in range(block_count)]
@@ -159,7 +159,7 @@ class Sharding:
         return info
 
     def finished(self) -> SplitInfo | None:
-        """What `finish` returned, if it was completed and no file has been damaged since."""
+        """Returns the result of `finish`, if it completed and no file was damaged since."""
         info = read_checksummed_or_none(self._finished, SplitInfo)
         if info is None:
             return None
@@ -169,11 +169,11 @@ class Sharding:
         return info
 
     def write_shard(self, number: int, groups: Sequence[Span]) -> None:
-        """Writes the records of a shard in random order; a shard that is sound is kept.
+        """Writes a shard's records in random order; an intact shard is kept.
 
         Args:
-            number: which shard it is, from 0.
-            groups: where its records are in each block.
+            number: the shard's number, from 0.
+            groups: the positions of its records in each block.
         """
         shard = self._shards[number]
         size = sum(group.end - group.begin for group in groups)
@@ -190,7 +190,7 @@ class Sharding:
         write_file(shard, b"".join([records[index] for index in order]))
 
     def _generator(self, *place) -> np.random.Generator:
-        """The random numbers of a block or shard: those of no other, in any order of the work."""
+        """Returns a random generator unique to a block or shard, in any order of the work."""
         return np.random.default_rng(random.Random(f"{self._seed} {place}").getrandbits(64))
 
     def _data_file(self, block: int) -> Path:
@@ -208,21 +208,21 @@ class Sharding:
 
 
 def shard_names(split: str, expected: int) -> list[str]:
-    """The names of the shards of a split of about `expected` pairs."""
+    """Returns the names of the shards for a split with about `expected` pairs."""
     count = max(1, round(expected / _PAIRS_PER_SHARD))
     return [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
 
 
 def _is_sound(shard: Path, size: int) -> bool:
-    """Whether a shard has its size, and holds no damaged record."""
+    """Whether a shard has the right size and no damaged record."""
     return shard.stat().st_size == size and damaged_byte(shard) is None
 
 
 def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:
     """Serializes a tf.train.Example with the int64 lists "source" and "target".
 
-    Deterministic: protobuf may write the entries of a map in any order, unless it is asked to sort
-    them, and equal pairs must give equal bytes.
+    Deterministic: protobuf may write map entries in any order unless told to sort them, and equal
+        pairs must give equal bytes.
     """
     import tensorflow as tf
 
@@ -233,7 +233,7 @@ def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:
 
 
 def frames(content: bytes) -> list[Span]:
-    """Where the records of an undamaged TFRecord file begin and end.
+    """Returns where the records in an undamaged TFRecord file begin and end.
 
     A record is its length in 8 bytes, a checksum of the length, the content, and its checksum.
     """

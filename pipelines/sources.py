@@ -1,7 +1,7 @@
-"""Sources of sentence pairs: what every source can do, files, the embedded grammar.
+"""Sources of sentence pairs: the interface, files, and the embedded grammar.
 
-A source is surveyed once, which finds the number of its pairs and everything that is wrong with
-them. After that it streams its pairs, as often as it is asked to.
+A source is surveyed once, which counts its pairs and finds all errors in them. After that it
+streams its pairs any number of times.
 """
 
 import copy
@@ -22,33 +22,33 @@ from pipelines.text_files import TextDigest, check_files, read_lines
 
 _GRAMMAR_EVALUATION_PAIRS = 1000
 _GRAMMAR_KEPT_PAIRS = 200_000  # in memory, about 60 MB
-_GRAMMAR_SAMPLE_PAIRS = 100  # of each split; they tell one version of the grammar from another
+_GRAMMAR_SAMPLE_PAIRS = 100  # of each split; to distinguish versions of the grammar
 _PAIRS_AT_ONCE = 1024  # of which digests are computed
 
 Pair = tuple[str, str]
-# Is called with each training pair, and the names of its two languages.
+# Called with each training pair, and the names of its two languages.
 Visitor = Callable[[Pair, Sequence[str]], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What is known of the pairs of a source once they have been read."""
+    """The facts about a source's pairs, known after reading them."""
 
     counts: dict[str, int]  # split -> number of pairs, "train" among them
-    part_sizes: list[int]  # the number of training pairs of each part
-    settings: dict[str, Any]  # argument or property -> JSON value; equal ones give equal pairs
+    part_sizes: list[int]  # number of training pairs in each part
+    settings: dict[str, Any]  # argument or property -> JSON value; equal values give equal pairs
     symbols: Sequence[str] = ()  # words that get one id each in the vocabulary
 
 
 class Source(Protocol):
-    """Sentence pairs as the preparation of data reads them. The defaults are those of translation.
+    """Sentence pairs for data preparation. The defaults are for translation.
 
     Attributes:
-        languages: names of the source and the target language; of several directions, all.
-        task: what a model learns from the pairs.
-        target_languages: those whose codes the sources are to begin with (many_languages.py), where
-            there are several directions. The pairs of a source have no codes yet.
-        kept_texts: the names of the texts that are kept of the splits for evaluation.
+        languages: the source and target languages; with several directions, all languages.
+        task: the task that a model learns from the pairs.
+        target_languages: the languages whose codes the sources will begin with (many_languages.py),
+            if there are several directions. A source's pairs have no codes yet.
+        kept_texts: the names of the texts that are kept for evaluation.
     """
 
     languages: Sequence[str]
@@ -57,42 +57,41 @@ class Source(Protocol):
     kept_texts: Sequence[str] = ("source", "target")
 
     def files(self) -> list[str]:
-        """The files that the pairs are read from, as far as the caller has named them."""
+        """Returns the files that the pairs are read from, if the caller named any."""
         return []
 
     def survey(self, visit: Visitor | None = None) -> Survey:
         """Reads everything once.
 
         Args:
-            visit: is called with each training pair, in order.
+            visit: called with each training pair, in order.
 
-        Raises:
-            InputError: for whatever is wrong with the pairs.
+        Raises: InputError: for any error in the pairs.
         """
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The pairs of one split, in order."""
+        """Yields the pairs of one split, in order."""
 
     def parts(self, split: str) -> list["Source"]:
-        """Sources of consecutive pairs of a split, which can be read at the same time.
+        """Returns sources of consecutive pairs in a split, which can be read in parallel.
 
-        The pairs of each are of one direction: its `languages` are that of source and target.
+        Each has a single direction: its `languages` are those of source and target.
         """
         return [self]
 
     def rows(self, split: str) -> Iterator[Sequence[str]]:
-        """The `kept_texts` of each pair of a split, of which the first two are the pair."""
+        """Yields the `kept_texts` of each pair in a split, the first two being the pair."""
         return self.pairs(split)
 
     def task_options(self) -> dict[str, Any]:
-        """Options of the task that a user of the trained model needs."""
+        """Returns task options that a user of the trained model needs."""
         return {}
 
 
 class DerivedSource(Source):
-    """A source that has other pairs than the source it is made of, and is the same in all else.
+    """A source derived from another one, from which it only differs in its pairs.
 
-    It needs no survey: whatever makes it knows its pairs.
+    It needs no survey: its creator knows its pairs.
     """
 
     def __init__(self, source: Source):
@@ -114,11 +113,11 @@ class ParallelFiles:
     """A file for each side, with one sentence per line.
 
     Args:
-        split: of the files.
+        split: the files' split.
         source, target: their names.
         arguments: the names of the arguments that named the files, for errors.
-        languages: of source and target, where there are several directions.
-        target_languages: those of all directions, whose codes no text may have.
+        languages: the source and target languages, if there are several directions.
+        target_languages: those of all directions, whose codes must not occur in the text.
     """
 
     split: str
@@ -136,7 +135,7 @@ class ParallelFiles:
         return {f"{self.split}_source": [source_digest], f"{self.split}_target": [target_digest]}
 
     def pairs(self) -> Iterator[Pair]:
-        """The pairs in order; finds everything that is wrong with them."""
+        """Yields the pairs in order, checking them."""
         pairs = itertools.zip_longest(self._sources(), self._targets())
         for number, (source, target) in enumerate(pairs, start=1):
             if source is None or target is None:
@@ -148,7 +147,7 @@ class ParallelFiles:
 
     def _refuse_code(self, line: str, place: str) -> None:
         if ">>" in line and (code := re.search(pattern_of(self.target_languages), line)):
-            rule = "must be text without codes of target languages, which are added to it"
+            rule = "must be text without target language codes, which are added to it"
             raise InputError(None, rule, code[0], place)
 
     def _sources(self) -> Iterator[str]:
@@ -167,7 +166,7 @@ class ParallelFiles:
 
 @dataclasses.dataclass(frozen=True)
 class PairFile:
-    """A file that holds both sides; see pair_files.py."""
+    """A file that contains both sides; see pair_files.py."""
 
     split: str
     path: str
@@ -187,27 +186,27 @@ _Part = ParallelFiles | PairFile
 
 
 class FileSource(Source):
-    """Sentence pairs of local files, plain, .gz or .zst.
+    """Sentence pairs from local files, plain, .gz or .zst.
 
-    Errors name a side of a split as "train_source" or "test_target", and its files of both sides as
+    Errors name a side of a split as "train_source" or "test_target", and files with both sides as
     "train_pairs".
 
     Args:
         files: split -> (source files, target files), with one sentence per line. The n-th files of
             both lists are parallel.
-        pair_files: split -> files that hold both sides (pair_files.py): their pairs follow those of
-            `files`.
-        languages: of the source and the target, as "en". With `pair_files`, they say which texts
-            are read; without, they are guessed from the names of files if not given.
-        directions: split -> languages of each of its `files`, for a model of several directions,
-            whose sources begin with codes; not with `pair_files` or `languages`. They must be
-            among those of "train".
+        pair_files: split -> files that contain both sides (pair_files.py): their pairs follow those
+            of `files`.
+        languages: the source and target languages, such as "en". With `pair_files`, they select the
+            texts to read; otherwise they are guessed from file names if not given.
+        directions: split -> languages of each of its `files`, for a model with several directions,
+            whose sources begin with codes; not with `pair_files` or `languages`. They must be among
+            those of "train".
         arguments: split -> the names of the arguments that named its source and target files, for
             errors; ("train_source", "train_target") if not given.
 
     Raises:
-        InputError: for a missing or empty list or file, or lists of different lengths; or where
-            there is no split "train", or files of a direction that it has not.
+        InputError: for a missing or empty list or file, or lists of different lengths; or if there
+            is no split "train", or files for a direction that it lacks.
 
     Example:
         FileSource({"train": (["train.en"], ["train.de"]), "test": (["test.en"], ["test.de"])})
@@ -236,7 +235,7 @@ class FileSource(Source):
             of_files = directions[split] if trained else [None] * len(source_files)
             for direction in of_files:
                 known = ", ".join(map(str, trained))
-                rule = f"must be of directions that the training files have: {known}"
+                rule = f"must be directions in the training files: {known}"
                 is_known = direction is None or direction in trained
                 require(is_known, source_argument, rule, direction)
             _warn_of_equal_sides(split, source_files, target_files)
@@ -301,14 +300,14 @@ class FileSource(Source):
         return [self._with_part(split, part) for part in self._parts[split]]
 
     def _with_part(self, split: str, part: _Part) -> "FileSource":
-        """A source of one part alone."""
+        """Returns a source with this part only."""
         source = copy.copy(self)
         source._parts = {split: [part]}
         source.languages = part.languages or self.languages
         return source
 
     def rows(self, split: str) -> Iterator[Sequence[str]]:
-        """The pairs, with their directions where there are several."""
+        """Yields the pairs, with their directions if there are several."""
         for part in self._parts[split]:
             for pair in part.pairs():
                 yield (*pair, str(part.languages)) if self.target_languages else pair
@@ -334,7 +333,7 @@ def _read_once(part: _Part, languages: Sequence[str], visit: Visitor | None) -> 
 
 
 def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list[str]) -> None:
-    """Warns of a file that is its own translation, as after a slip in a command."""
+    """Warns if source and target are the same, as after a mistake in a command."""
     for source, target in zip(source_files, target_files, strict=True):
         if resolved(source) == resolved(target):
             logging.warning("source and target of %s are the same file: %s", split, source)
@@ -344,11 +343,11 @@ class GrammarSource(Source):
     """English-German pairs of the embedded grammar.
 
     Args:
-        grammar_pairs: size of the training split. The others are as large, but 1,000 pairs at most.
+        grammar_pairs: size of the training split. The others have as many, but at most 1,000 pairs.
         seed: determines the sentences.
 
     Raises:
-        InputError: if there is to be no training pair.
+        InputError: for less than one training pair.
 
     Example:
         GrammarSource(20_000, seed=1)
@@ -382,7 +381,7 @@ class GrammarSource(Source):
         return iter(self._kept[split]) if split in self._kept else self._drawn(split)
 
     def _drawn(self, split: str) -> Iterator[Pair]:
-        """Draws the pairs, and keeps them if they are few: to draw them again takes seconds."""
+        """Draws the pairs, and keeps them if they are few: redrawing takes seconds."""
         from pipelines import grammar
 
         drawn, count = [], self._counts()[split]

@@ -1,4 +1,4 @@
-"""Text files that data are prepared from: lines, patterns of names, checks, and digests."""
+"""Text files for data preparation: lines, name patterns, checks, and digests."""
 
 import gzip
 import hashlib
@@ -15,7 +15,7 @@ from keras_transformer.files.reading import (
     text_lines,
 )
 
-DIGEST = "sha256:"  # begins a digest
+DIGEST = "sha256:"  # prefix of a digest
 _DIGEST_CHARACTERS = 16
 
 
@@ -30,8 +30,8 @@ def read_lines(path: str, argument: str) -> Iterator[str]:
         The lines, without their ends.
 
     Raises:
-        InputError: naming the argument and the file where the file is empty or badly compressed,
-            and the file and the line where it is not text.
+        InputError: naming the argument and the file if it is empty or its compression is damaged,
+            and the file and the line if it is not text.
     """
     number = 0
     try:
@@ -41,12 +41,12 @@ def read_lines(path: str, argument: str) -> Iterator[str]:
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         received = f"{path}, broken after line {number} ({error})"
-        raise InputError(argument, "must be a whole compressed file", received) from None
+        raise InputError(argument, "must be a complete compressed file", received) from None
     require(number > 0, argument, "must not be empty", path)
 
 
 def _open(path: str, argument: str):
-    """Opens a text file; refuses a compressed one whose name does not say so."""
+    """Opens a text file; rejects a compressed one without the suffix."""
     if not path.endswith(tuple(COMPRESSED.values())):
         with opened(path) as file:
             ending = COMPRESSED.get(file.read(2))
@@ -55,14 +55,13 @@ def _open(path: str, argument: str):
 
 
 def matching_files(argument: str, paths: list[str]) -> list[str]:
-    """Replaces every pattern among `paths` by the files that match it, in order of their names.
+    """Replaces every pattern among `paths` by the matching files, sorted by name.
 
     Args:
-        argument: the name of the argument that holds the paths, for errors.
-        paths: names of files, and patterns with *, ? or [. A name that exists is no pattern.
+        argument: the name of the argument with the paths, for errors.
+        paths: file names, and patterns with *, ? or [. An existing file's name is not a pattern.
 
-    Returns:
-        Names of files.
+    Returns: File names.
 
     Raises:
         InputError: for a pattern that matches no file.
@@ -83,8 +82,8 @@ def check_files(argument: str, paths: list[str]) -> None:
     """Checks that `paths` has at least one file, and that every file can be read and is not empty.
 
     Args:
-        argument: the name of the argument that holds the paths, for errors.
-        paths: names of files.
+        argument: the name of the argument with the paths, for errors.
+        paths: file names.
 
     Raises:
         InputError: for an empty list, and for a file that is missing, empty or unreadable, or a
@@ -92,7 +91,7 @@ def check_files(argument: str, paths: list[str]) -> None:
     """
     require(paths, argument, "must name at least one file", "none")
     for path in paths:
-        rule = "must be a file, which is read several times"
+        rule = "must be a regular file, as it is read several times"
         require(not is_device(path), argument, rule, f"{path}, a pipe or a device")
         try:
             with to_path(path).open("rb") as file:
@@ -103,14 +102,14 @@ def check_files(argument: str, paths: list[str]) -> None:
 
 
 def content_digests(paths: Sequence[str]) -> list[str]:
-    """A short digest of the content of every file."""
+    """Returns a short digest of each file's content."""
     return [_short(file_digest(path)) for path in paths]
 
 
 class TextDigest:
-    """A short digest of lines of text, by which a data set recognises its text.
+    """A short digest of lines of text, by which a data set recognizes its text.
 
-    It is the same for equal lines, whether their file is compressed or not.
+    It is the same for equal lines, whether or not their file is compressed.
     """
 
     def __init__(self):

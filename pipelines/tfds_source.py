@@ -12,21 +12,21 @@ from pipelines.sources import Pair, Source, Survey, Visitor
 
 _SPLITS = ("train", "validation", "test")
 _BATCH = 1024
-_ANSWER_SECONDS = 10  # how long a server may take to answer
+_ANSWER_SECONDS = 10  # time limit for a server's answer
 
 
 class TfdsSource(Source):
-    """Sentence pairs of any TFDS data set with a Translation feature.
+    """Sentence pairs from any TFDS data set with a Translation feature.
 
     Args:
-        dataset: TFDS's name of the data set, e.g. "wmt14_translate/de-en".
+        dataset: the data set's TFDS name, e.g. "wmt14_translate/de-en".
         source_language: a language of the data set, e.g. "en".
         target_language: another language of the data set.
         tfds_data_dir: TFDS's folder of data sets, on disk or to download to; None for its default.
 
     Raises:
-        InputError: for a name, configuration or language that TFDS does not know, and for data that
-            are not on disk and cannot be downloaded.
+        InputError: for a name, configuration or language unknown to TFDS, and for data that is not
+            on disk and cannot be downloaded.
 
     Example:
         TfdsSource("wmt14_translate/de-en", "en", "de")
@@ -49,7 +49,7 @@ class TfdsSource(Source):
         require("train" in self._splits, "dataset", "must have a split train", received)
 
     def survey(self, visit: Visitor | None = None) -> Survey:
-        """Takes the number of pairs from TFDS, and reads the pairs only for `visit`."""
+        """Gets the number of pairs from TFDS; only reads the pairs for `visit`."""
         counts = {split: self._builder.info.splits[split].num_examples for split in self._splits}
         if visit is not None:
             for pair in self.pairs("train"):
@@ -78,9 +78,9 @@ def _find_builder(dataset: str, tfds_data_dir: str | None):
     try:
         return tfds.builder(dataset, data_dir=tfds_data_dir, try_gcs=False)
     except tfds.core.registered.DatasetNotFoundError:
-        rule = "must be a data set that TFDS knows or that is in tfds_data_dir"
+        rule = "must be a data set known to TFDS or in tfds_data_dir"
     except Exception as error:  # TFDS raises many types, including AssertionError
-        rule = f"must name a configuration and version that TFDS knows ({_brief(error)})"
+        rule = f"must name a configuration and version known to TFDS ({_brief(error)})"
     raise InputError("dataset", rule, f"tfds:{dataset}")
 
 
@@ -102,7 +102,7 @@ def _check_languages(dataset: str, features, languages: Pair) -> None:
 
 
 def _ensure_prepared(dataset: str, builder) -> None:
-    """Downloads a data set that is not on disk, or says how to copy it there."""
+    """Downloads a data set that is not on disk, or tells how to copy it there."""
     if builder.is_prepared():
         return
     logging.info("downloading tfds:%s to %s", dataset, builder.data_dir)
@@ -115,7 +115,7 @@ def _ensure_prepared(dataset: str, builder) -> None:
         raise InputError("dataset", rule, f"tfds:{dataset} ({error})") from error
     except Exception as error:  # TFDS passes on all errors of the download and of parsing
         rule = (
-            f"must hold tfds:{dataset} where it cannot be downloaded: run `tfds build {dataset}` "
+            f"must contain tfds:{dataset} if it cannot be downloaded: run `tfds build {dataset}` "
             "on a machine with a network, and copy its ~/tensorflow_datasets here"
         )
         received = f"{builder.data_dir}, without it ({_brief(error)})"
@@ -123,26 +123,26 @@ def _ensure_prepared(dataset: str, builder) -> None:
 
 
 def _check_network(builder) -> None:
-    """Raises a ConnectionError where no server answers: TFDS would try for minutes."""
-    import requests  # what TFDS downloads with
+    """Raises a ConnectionError if no server answers: TFDS would retry for minutes."""
+    import requests  # used by TFDS for downloads
 
     urls_by_server = {urlsplit(url).netloc: url for url in builder.url_infos or {}}
     if not urls_by_server:
         return
     servers = " or ".join(urls_by_server)
-    logging.info("waiting for an answer of %s", servers)
+    logging.info("waiting for an answer from %s", servers)
     for url in list(urls_by_server.values())[:2]:
         with contextlib.suppress(requests.RequestException):
             requests.head(url, timeout=_ANSWER_SECONDS).close()
             return
-    raise ConnectionError(f"no answer of {servers}")
+    raise ConnectionError(f"no answer from {servers}")
 
 
 def _brief(error: Exception) -> str:
-    """The type and first line of an error."""
+    """Returns the type and first line of an error."""
     return f"{type(error).__name__}: {reason(error)[:200]}"
 
 
 def _one_line(text: bytes) -> str:
-    """A sentence without line breaks, which would break it in text files."""
+    """Removes line breaks from a sentence, for text files."""
     return " ".join(text.decode("utf-8", errors="replace").split("\n"))

@@ -1,4 +1,4 @@
-"""Training a model on a prepared data directory: all that is done before the loop begins."""
+"""Trains a model on a prepared data directory: everything before the training loop."""
 
 import contextlib
 import dataclasses
@@ -32,12 +32,12 @@ from keras_transformer.training.model_directory import (
 from pipelines.data_set import DataSet
 from pipelines.metadata import Metadata
 
-if TYPE_CHECKING:  # modules with TensorFlow, which functions import where they begin to need it
+if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
     import keras
 
     from keras_transformer.training.data import TrainingData
 
-EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
+EVALUATION_TOKENS = 4096  # padded tokens per side in a validation batch
 
 
 def train_on(
@@ -50,33 +50,30 @@ def train_on(
     devices: DeviceConfig | None = None,
     sample_sentences: int = 100,
 ) -> dict[str, Any]:
-    """Trains a model on a data directory, or resumes the run of the same arguments.
+    """Trains a model on a data directory, or resumes the run with the same arguments.
 
-    What can be checked without TensorFlow is checked before it is imported.
+    Checks that do not need TensorFlow run before it is imported.
 
     Args:
         data_dir: prepared data.
-        model_dir: the folder for checkpoints, curves and settings. It is made if need be.
-        preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
-        settings: other values for fields of TransformerConfig or TrainingConfig, by name, such as
-            {"num_layers": 2, "tokens_per_batch": 4096}.
-        init_from: a model directory, a checkpoint, an export or a .keras file, whose weights the
-            model begins with; of a model of more layers, it takes some of these. With the setting
-            lora_rank, it is the base of an adapter, which is trained alone; the model directory
-            then holds the adapter, and where its base is.
-        loop: when the run stops, saves and reports; LoopConfig() if not given.
-        devices: where it runs; DeviceConfig() if not given, the first GPU or the CPU.
-        sample_sentences: how many sentences of the validation split are translated, or parsed, at
-            each validation for BLEU or F1; 0 for none.
+        model_dir: the folder for checkpoints, curves and settings, created if needed.
+        preset: a name in PRESETS. If not given, the model of `init_from`, or else "base".
+        settings: values that override fields of TransformerConfig or TrainingConfig, by name, such
+            as {"num_layers": 2, "tokens_per_batch": 4096}.
+        init_from: a model directory, a checkpoint, an export or a .keras file to initialize the
+            weights from; from a deeper model, it takes some of the layers. With the setting
+            lora_rank, it is the base of an adapter, and only the adapter is trained; the model
+            directory then contains the adapter and the path of its base.
+        loop: when the run stops, saves and reports; LoopConfig() by default.
+        devices: where it runs; DeviceConfig(), the first GPU or the CPU, by default.
+        sample_sentences: number of validation sentences to translate, or parse, at each validation
+            for BLEU or F1; 0 for none.
 
-    Returns:
-        Where the run stands: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
-        "best", ...}; see keras_transformer.training.loop.train.
+    Returns: The state of the run: {"step", "minutes", "stopped", "loss", "perplexity",
+        "checkpoint", "best", ...}; see keras_transformer.training.loop.train.
 
-    Raises:
-        InputError: where an argument or a file cannot be used.
-        OSError: where a file cannot be written.
-        KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
+    Raises: InputError: if an argument or a file is invalid. OSError: if a file cannot be written.
+        KeyboardInterrupt: on Ctrl-C, after the running steps were saved.
     """
     loop = LoopConfig() if loop is None else loop
     devices = DeviceConfig() if devices is None else devices
@@ -104,9 +101,9 @@ def train_on(
         contexts.enter_context(_lacks_named(model_dir))
         if cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
-            check_model_dir(model_dir, description)  # now that no other process may change it
+            check_model_dir(model_dir, description)  # now that no other process can change it
             remove_unfinished_files(model_dir, description)
-            if (to_path(model_dir) / "config.json").exists():  # a directory of an earlier run
+            if (to_path(model_dir) / "config.json").exists():  # a directory from an earlier run
                 copy_vocabularies(model_dir, description, data_dir)
         return train(
             description.model,
@@ -123,31 +120,30 @@ def train_on(
 
 @contextlib.contextmanager
 def _lacks_named(model_dir: str | os.PathLike) -> Iterator[None]:
-    """In the block, an error tells of memory that a device lacks, or of room that the disk lacks.
+    """In the block, makes errors name the device's lack of memory, or the disk's lack of space.
 
     Raises:
-        InputError: for memory.
-        OSError: for room.
+        InputError: for lack of memory. OSError: for lack of disk space.
     """
     import tensorflow as tf
 
     try:
         yield
     except (OSError, tf.errors.ResourceExhaustedError) as error:
-        # TensorFlow has one error for both, and only its text tells which it is.
+        # TensorFlow has one error type for both, and only its message distinguishes them.
         no_room = os.strerror(errno.ENOSPC)
         if no_room in str(error) and getattr(error, "filename", None) is None:
             error = OSError(errno.ENOSPC, no_room, str(model_dir))
-            error.add_note("the curves and the log of the training need room")
+            error.add_note("the training curves and log need space")
             raise error from None
         if isinstance(error, OSError):
             raise
-        rule = "must fit the memory of the device, and so must the sizes of the model"
+        rule = "must fit into the device's memory together with the model"
         raise InputError("tokens_per_batch", rule, reason(error)) from None
 
 
 def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:
-    """Names the metrics that a validation measures, which may choose the best checkpoint."""
+    """Returns the metrics that a validation measures, which may select the best checkpoint."""
     if "validation" not in metadata.splits:
         return []
     if sample_sentences <= 0:
@@ -161,7 +157,7 @@ def _describe(
     settings: Mapping[str, Any],
     init_from: str | os.PathLike | None,
 ) -> ModelDescription:
-    """Describes the model that is to be trained, and its training; see train_on."""
+    """Describes the model to train, and its training; see train_on."""
     name = preset or "base"
     model, training = configurations_of(name, metadata.vocab_size)
     if preset is None and init_from is not None:
@@ -190,7 +186,7 @@ def _describe(
 
 
 def _check_positions(data_set: DataSet, model: TransformerConfig) -> None:
-    """Raises InputError where a model has fewer learned positions than a sentence has ids."""
+    """Raises InputError if a model has fewer learned positions than a sentence has ids."""
     if model.longest_text is None:
         return
     for split, info in data_set.metadata.splits.items():
@@ -200,17 +196,17 @@ def _check_positions(data_set: DataSet, model: TransformerConfig) -> None:
 
 
 def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None:
-    """Raises InputError where there can be no adapter for a model."""
-    rule = "must go with init_from, the model that the adapter is trained for"
+    """Raises InputError if an adapter cannot be trained for a model."""
+    rule = "must be used with init_from, the model to train the adapter for"
     require(init_from is not None, "lora_rank", rule, "no init_from")
-    rule = "must not be given with lora_rank: the model is that of init_from"
+    rule = "must not be given with lora_rank: init_from determines the model"
     require(preset is None, "preset", rule, preset)
-    rule = "must be a whole model for lora_rank; export an adapter, and take that"
+    rule = "must be a whole model for lora_rank; export the adapter, and use the export"
     require(not holds_adapter(init_from), "init_from", rule, f"{init_from}, an adapter")
 
 
 def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
-    """Reads the preset and the configuration of the model that a run begins with."""
+    """Reads the preset and the configuration of a run's initial model."""
     if (to_path(init_from) / CARD).exists():
         card = read_card(init_from, "init_from")
         return card.origin.preset or "imported", card.config
@@ -219,11 +215,10 @@ def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
 
 
 def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
-    """Says which model an adapter is to be trained for.
+    """Describes the model to train an adapter for.
 
-    Raises:
-        InputError: where that one has not all weights of the described model: an adapter does not
-            hold those in which they differ.
+    Raises: InputError: if it lacks some weights of the described model, which an adapter would not
+        contain.
     """
     from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import weights_fingerprint
@@ -232,7 +227,7 @@ def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
     trained = restore(init_from)
     check_same_layers(trained.model.config, description.model, may_differ=DROPOUTS)
     for name, fingerprint in trained.vocabularies.fingerprints.items():
-        rule = "must have the vocabulary of init_from, if an adapter is trained"
+        rule = "must have the vocabulary of init_from to train an adapter"
         require(getattr(description, name) == fingerprint, "data_dir", rule, f"another {name}")
     path = os.fspath(init_from)
     is_model_dir = described_in(path) == to_path(path) and not (to_path(path) / CARD).exists()
@@ -241,7 +236,7 @@ def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
         is_mean = info.averaged is not None
         name = average_name(info.averaged, info.step) if is_mean else info.checkpoint
         path = os.path.join(path, "checkpoints", name)
-        rule = "must be written as a checkpoint: run average_checkpoints, as init_from uses a mean"
+        rule = "must be a single checkpoint: run average_checkpoints, as init_from uses a mean"
         require(to_path(f"{path}.index").exists(), "init_from", rule, path)
     return Base(path, weights_fingerprint(trained.model))
 
@@ -253,7 +248,7 @@ def _same_on_every_worker(
     devices: DeviceConfig,
     init_from: str | os.PathLike | None,
 ) -> dict[str, Any]:
-    """Lists what must be the same on every worker, as JSON values by the names of arguments."""
+    """Lists what must be the same on every worker, as JSON values by argument."""
     content = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)
     return {
         **description.flat(),
@@ -268,7 +263,7 @@ def _same_on_every_worker(
 def _initialization(
     init_from: str | os.PathLike | None, data_set: DataSet, base: Base | None
 ) -> "Callable[[keras.Model], None]":
-    """Makes the function that gives a new model the weights of `init_from`, if there is one."""
+    """Makes the function that initializes a new model from `init_from`, if given."""
     from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
@@ -291,7 +286,7 @@ def _initialization(
 def _training_data(
     data_set: DataSet, description: ModelDescription, sample_sentences: int
 ) -> "TrainingData":
-    """Reads batches to train on, and data of the validation split to validate the model with."""
+    """Reads training batches, and data from the validation split."""
     from keras_transformer.attention.pictures import attention_images
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.training.data import TrainingData

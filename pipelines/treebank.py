@@ -11,12 +11,12 @@ from pipelines.text_files import TextDigest, check_files
 
 
 class TreebankSource(Source):
-    """Trees of local files in Penn Treebank brackets, plain, .gz or .zst, cleaned and linearised.
+    """Trees from local files in Penn Treebank brackets, plain, .gz or .zst, cleaned and linearised.
 
-    The source of a pair has the words separated by spaces, with brackets written as -LRB- and
-    -RRB-; its target has the tokens of the tree, each of which gets its own id in the vocabulary.
-    Trees are streamed from the files each time, so a treebank may be larger than memory. Errors
-    name the files of a split as "train_trees" or "test_trees".
+    A pair's source is the words separated by spaces, with brackets written as -LRB- and -RRB-; its
+    target is the tree's tokens, each with its own id in the vocabulary. Trees are streamed from the
+    files each time, so a treebank may be larger than memory. Errors name the files of a split as
+    "train_trees" or "test_trees".
 
     Args:
         files: split -> files. "train" is required.
@@ -43,7 +43,7 @@ class TreebankSource(Source):
         """Reads every file once.
 
         Raises:
-            InputError: naming file and line, where a tree is invalid.
+            InputError: naming file and line, if a tree is invalid.
         """
         counts = {}
         part_sizes = []
@@ -77,7 +77,7 @@ class TreebankSource(Source):
                 yield self._pair(tree)
 
     def rows(self, split: str) -> Iterator[Sequence[str]]:
-        """The pairs, with the cleaned trees, which parses are scored against."""
+        """Yields the pairs with the cleaned trees, against which parses are scored."""
         for path in self._files[split]:
             for tree in self._trees(path):
                 yield (*self._pair(tree), str(tree))

@@ -1,8 +1,8 @@
-"""The folder of a preparation under way: what it has written, and its own record of that.
+"""The folder of a running preparation: its files, and its record of them.
 
 The record is written before any other file, and names every file that the preparation will write.
-So a preparation that begins anew removes these, and none that only have similar names. It holds the
-vocabularies as soon as they are complete; after that the preparation can be resumed.
+So a restarted preparation removes exactly these, and no files with similar names. The record lists
+the vocabularies once they are complete; after that the preparation can be resumed.
 """
 
 import dataclasses
@@ -22,27 +22,27 @@ _RECORD_FILE = "preparation.json"
 
 @dataclasses.dataclass(frozen=True)
 class WorkRecord:
-    """What an interrupted preparation needs to be resumed, beside its blocks and shards."""
+    """What an interrupted preparation needs to be resumed, besides its blocks and shards."""
 
     settings: dict[str, Any]  # of source and configuration, as metadata.json has them
     splits: list[FileName]
-    files: list[FileName]  # all that is written to the data directory but metadata.json
+    files: list[FileName]  # all files written to the data directory except metadata.json
     vocabularies: dict[FileName, str]  # those that are complete: file -> SHA-256
 
 
 def work_folder(data_dir: Path) -> Path:
-    """The folder of the preparation under way in a data directory."""
+    """Returns the folder of a running preparation in a data directory."""
     return data_dir / WORK_FOLDER
 
 
 def write_record(data_dir: Path, record: WorkRecord) -> None:
-    """Writes the record; makes its folder if there is none."""
+    """Writes the record, creating its folder if needed."""
     work_folder(data_dir).mkdir(exist_ok=True)
     write_checksummed(_record_file(data_dir), dataclasses.asdict(record))
 
 
 def read_record(data_dir: Path) -> WorkRecord | None:
-    """The record; None where there is none, or it is damaged."""
+    """Reads the record; None if it is missing or damaged."""
     return read_checksummed_or_none(_record_file(data_dir), WorkRecord)
 
 
@@ -61,7 +61,7 @@ def remove_work(data_dir: Path, splits: Iterable[str]) -> None:
 
 
 def files_without_record(data_dir: Path) -> list[str]:
-    """The files of the folder but the record; they mean nothing where that is damaged or lost."""
+    """Returns the folder's other files, which are useless if the record is damaged or lost."""
     names = [path.name for path in work_folder(data_dir).glob("*")]
     return [f"{WORK_FOLDER}/{name}" for name in names if _RECORD_FILE not in name]
 

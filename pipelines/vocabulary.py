@@ -1,4 +1,4 @@
-"""Learns a subword vocabulary from text, or takes an existing one, and encodes a corpus with it.
+"""Learns a subword vocabulary from text, or adopts an existing one, and encodes a corpus with it.
 
 `keras_transformer.vocabulary.subwords` describes the kinds of vocabulary.
 """
@@ -25,16 +25,16 @@ from pipelines.sources import Pair
 
 # Learning needs about twelve times the memory of its text; more text hardly changes a vocabulary.
 _MAX_CHARACTERS = 64_000_000
-# Fixed, because the model file records it: equal text gives an equal file on any machine.
+# Fixed, because the model file stores it: equal text gives an equal file on any machine.
 _THREADS = 16
 _MAX_SENTENCE_BYTES = 1 << 20  # the longest sentence that SentencePiece learns from
-# The rarest characters, beyond this share of the text, get no id each but are spelled in bytes.
+# The rarest characters, beyond this share of the text, get no id but are spelled in bytes.
 _CHARACTER_COVERAGE = 0.9999
-# WordPiece learning takes time proportional to the distinct words; only the most frequent are used.
+# WordPiece learning takes time proportional to the distinct words; uses only the most frequent.
 _MAX_WORDS = 100_000
-# A vocabulary that is larger than wanted by at most this share is trimmed; the search then ends.
+# A vocabulary that is too large by at most this share is trimmed; the search then ends.
 _TRIMMED_SHARE = 0.05
-# Pairs per call of the encoder: bounds the encoded text in memory.
+# Pairs per call of the encoder: limits the encoded text in memory.
 _ENCODED_AT_ONCE = 4096
 
 
@@ -51,27 +51,27 @@ def learn_subwords(
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
     Args:
-        sentences: text of the languages. If it has more than 64 million characters, a random
-            sample of its sentences is used.
+        sentences: the text. If it has more than 64 million characters, a random sample of its
+            sentences is used.
         kind: "bpe" or "wordpiece".
         vocab_size: number of ids, including the four special ones.
         directory: the folder of the file; it exists.
         seed: determines the sample; learning itself is deterministic.
-        symbols: words that get one id each and are never cut ("bpe" only). A longer word that
+        symbols: words that get one id each and are never split ("bpe" only). A longer word that
             begins with a symbol begins with its id.
-        name: the name of the file, without its suffix.
-        languages: those whose codes get one id each (language_codes.py).
+        name: the file name, without its suffix.
+        languages: the languages whose codes get one id each (language_codes.py).
 
     Returns:
         The vocabulary, read from its file.
 
     Raises:
-        InputError: if the text gives no vocabulary of that size.
+        InputError: if the text does not support a vocabulary of that size.
     """
     require(not symbols or kind == "bpe", "tokenizer", "must be bpe for this data set", kind)
     sample = SentenceSample(seed)
     sample.add(sentences)
-    rule = "must hold at least one that is not blank, in the training text"
+    rule = "must include a non-blank one in the training text"
     require(sample.sentences, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
     codes = [code_of(language) for language in languages]
@@ -92,11 +92,11 @@ def adopt_subwords(
     """Copies an existing vocabulary into a data directory.
 
     Args:
-        given: the file of the vocabulary.
-        file: where it is written.
-        vocab_size: the number of ids that it must have; None for any.
+        given: the existing vocabulary's file.
+        file: the file to write.
+        vocab_size: the required number of ids; None for any.
         symbols: words that must have one id each.
-        languages: those whose codes it must have.
+        languages: the languages whose codes it must have.
 
     Raises:
         InputError: if it has another size, or lacks a symbol or a code.
@@ -105,7 +105,7 @@ def adopt_subwords(
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
     rule = "must have an id for each bracket and tag of the training trees"
     received = f"{given}, with none for {', '.join(cut[:5])}"
-    require(not cut, "vocabulary", f"{rule}, as one learned from them has", received)
+    require(not cut, "vocabulary", f"{rule}, like one learned from them", received)
     lacking = [code_of(each) for each in languages if each not in vocabulary.languages]
     rule = "must have an id for the code of each target language"
     require(not lacking, "vocabulary", rule, f"{given}, with none for {', '.join(lacking)}")
@@ -117,10 +117,10 @@ def adopt_subwords(
 
 
 def _special_ids_first(model: bytes) -> bytes:
-    """Moves pad, bos, eos and unk before all other pieces, and adds those that are missing."""
+    """Moves pad, bos, eos and unk before all other pieces, adding missing ones."""
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-    # How a SentencePiece model cuts text does not depend on the ids.
+    # A SentencePiece model's segmentation does not depend on the ids.
     given = ModelProto.FromString(model)
     moved = ModelProto.FromString(model)
     spec = moved.trainer_spec
@@ -138,14 +138,14 @@ def _special_ids_first(model: bytes) -> bytes:
 
 
 class PairEncoder:
-    """Encodes pairs of sentences, from any thread; `max_length` is in ids, including EOS."""
+    """Encodes pairs of sentences; thread-safe. `max_length` is in ids, including EOS."""
 
     def __init__(self, vocabularies: VocabularyPair, max_length: int):
         self.max_length = max_length
         self._vocabularies = vocabularies
 
     def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
-        """Yields the ids of pairs, with EOS; omits and counts those with a blank or long side."""
+        """Yields the ids of pairs, with EOS; drops and counts those with a blank or too long side."""
         for start in range(0, len(pairs), _ENCODED_AT_ONCE):
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
@@ -160,7 +160,7 @@ class PairEncoder:
 
 
 class SentenceSample:
-    """All sentences that are not blank, or a random sample of at most 64 million characters.
+    """All non-blank sentences, or a random sample of at most 64 million characters.
 
     Args:
         seed: determines the sample.
@@ -170,7 +170,7 @@ class SentenceSample:
         self.sentences: list[str] = []
         self._generator = random.Random(seed)
         self._characters = 0
-        self._share = 1.0  # the probability that a sentence is taken
+        self._share = 1.0  # the probability of keeping a sentence
 
     def add(self, sentences: Iterable[str]) -> None:
         for sentence in sentences:
@@ -184,7 +184,7 @@ class SentenceSample:
                 self._shorten()
 
     def _shorten(self) -> None:
-        """Leaves out a fifth, and the same share of all that follow."""
+        """Drops a fifth, and the same share of all following sentences."""
         self.sentences = [kept for kept in self.sentences if self._generator.random() < 0.8]
         self._characters = sum(map(len, self.sentences))
         self._share *= 0.8
@@ -193,7 +193,7 @@ class SentenceSample:
 def _learn_bpe(
     sentences: list[str], vocab_size: int, symbols: Sequence[str], codes: Sequence[str]
 ) -> bytes:
-    """Returns a SentencePiece model without normalisation, with bytes for rare characters."""
+    """Returns a SentencePiece model without normalization, with bytes for rare characters."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -212,7 +212,7 @@ def _learn_bpe(
             eos_id=EOS_ID,
             unk_id=UNK_ID,
             user_defined_symbols=[SPACE + symbol for symbol in symbols],
-            control_symbols=list(codes),  # which no text becomes
+            control_symbols=list(codes),  # never used in encoding
             max_sentence_length=_MAX_SENTENCE_BYTES,
             num_threads=_THREADS,
             minloglevel=2,
@@ -225,16 +225,16 @@ def _learn_bpe(
 def _size_error(message: str, vocab_size: int) -> InputError:
     """Turns SentencePiece's message about an impossible size into a rule with its bound."""
     if largest := re.search(r"value <= (\d+)", message):
-        rule = f"must be at most {largest[1]}, which is all the training text supports"
+        rule = f"must be at most {largest[1]}, the most that the training text supports"
     elif smallest := re.search(r"\d+ vs (\d+)", message):
-        rule = f"must be at least {smallest[1]}, to hold every character, byte and special id"
+        rule = f"must be at least {smallest[1]}, to include every character, byte and special id"
     else:
         rule = f"must suit the training text ({message})"
     return InputError("vocab_size", rule, vocab_size)
 
 
 def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]) -> bytes:
-    """Returns a WordPiece vocabulary, one piece a line."""
+    """Returns a WordPiece vocabulary, one piece per line."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(split_words(sentence))
@@ -246,7 +246,7 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]
     droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
     droppable = droppable[len(reserved) :]
     least = len(pieces) - len(droppable)
-    rule = f"must be at least {least}, to hold every character and special id"
+    rule = f"must be at least {least}, to include every character and special id"
     require(vocab_size >= least, "vocab_size", rule, vocab_size)
     excess = len(pieces) - vocab_size
     dropped = set(droppable[len(droppable) - excess :])
@@ -256,12 +256,12 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]
 def _pieces_above_threshold(
     words: list[tuple[str, int]], vocab_size: int, reserved: list[str]
 ) -> list[str]:
-    """Finds the frequency threshold that gives as many pieces as wanted, or a few more."""
+    """Finds the frequency threshold that gives the wanted number of pieces, or a few more."""
     low = words[-1][1]
     high = words[0][1]
     best = pieces = None
     while low <= high:
-        # The geometric mean: sizes fall with a power of the threshold.
+        # The geometric mean: sizes decrease as a power of the threshold.
         middle = min(high, max(low, round((low * high) ** 0.5)))
         pieces = _learn_with_threshold(words, middle, reserved)
         if len(pieces) < vocab_size:
@@ -271,8 +271,8 @@ def _pieces_above_threshold(
         low = middle + 1
         if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
             break
-    largest = len(pieces)  # where nothing was found, the last threshold was the lowest
-    rule = f"must be at most {largest}, which is all the training text supports"
+    largest = len(pieces)  # if nothing was found, the last threshold was the lowest
+    rule = f"must be at most {largest}, the most that the training text supports"
     require(best is not None, "vocab_size", rule, vocab_size)
     return best
 

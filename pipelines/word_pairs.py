@@ -1,7 +1,7 @@
 """Finds words that translate each other in parallel text, without a dictionary.
 
-IBM model 1 is learned in both directions. Two words are a pair if
-each is the most probable translation of the other.
+IBM model 1 is learned in both directions. Two words form a pair if each is the most probable
+translation of the other.
 """
 
 import itertools
@@ -15,34 +15,33 @@ import numpy as np
 from pipelines.ibm_model_1 import translation_table
 from pipelines.sources import Pair
 
-# Of a larger corpus, every n-th pair is read, so that this many are at most.
+# From a larger corpus, every n-th pair is read, for at most this many.
 _MAX_PAIRS = 200_000
-# Words of either side: the most frequent ones, which occur at least so often.
+# Words on either side: the most frequent ones, with at least this many occurrences.
 _MAX_WORDS = 10_000
 _MIN_OCCURRENCES = 5
-# Of each of two words, the smallest probability that it is translated by the other one.
+# Minimum probability, for each of two words, of being translated by the other.
 _MIN_PROBABILITY = 0.3
-# Ids of the empty word, which all words without a translation come of, and of rare words.
+# Ids of the empty word, the source of words without a translation, and of rare words.
 _EMPTY, _RARE, _FIRST_WORD = 0, 1, 2
 
 
 def sample_step(count: int) -> int:
-    """Says that every n-th pair of `count` pairs is enough to find words: returns n."""
+    """Returns n such that every n-th of `count` pairs is enough to find words."""
     return 1 + (count - 1) // _MAX_PAIRS
 
 
 def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
-    """Finds words that translate each other, of the frequent words of parallel text.
+    """Finds words that translate each other among the frequent words in parallel text.
 
-    Words are what stands between spaces, without punctuation at their ends, in the case that they
-    have in the text. Languages without spaces between words have none.
+    Words are separated by spaces, without surrounding punctuation, in their original case.
+    Languages without spaces between words have none.
 
     Args:
-        pairs: sentence pairs, a sample of large text (`sample_step`).
-        most: the largest number of pairs of words.
+        pairs: sentence pairs; for large text a sample (`sample_step`).
+        most: maximum number of pairs of words.
 
-    Returns:
-        Pairs of words, the most frequent of the source first.
+    Returns: Pairs of words, the most frequent source words first.
     """
     punctuation = _punctuation()
     source_sentences, target_sentences = [], []
@@ -68,7 +67,7 @@ def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
 
 
 def _punctuation() -> str:
-    """All marks of punctuation and symbols of Unicode."""
+    """Returns all Unicode punctuation marks and symbols."""
     characters = map(chr, range(sys.maxunicode + 1))
     return "".join(mark for mark in characters if unicodedata.category(mark)[0] in "PS")
 
@@ -79,14 +78,14 @@ def _words(text: str, punctuation: str) -> list[str]:
 
 
 def _frequent_words(sentences: list[list[str]]) -> list[str]:
-    """The most frequent words, in order; of equally frequent ones, the first of the alphabet."""
+    """Returns the most frequent words in order, ties alphabetically."""
     counts = Counter(itertools.chain.from_iterable(sentences))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return [word for word in ranked[:_MAX_WORDS] if counts[word] >= _MIN_OCCURRENCES]
 
 
 def _ids(sentences: list[list[str]], words: list[str]) -> list[np.ndarray]:
-    """The words of each sentence as ids, after that of the empty word."""
+    """Returns each sentence's words as ids, after the empty word's id."""
     ids = {word: number for number, word in enumerate(words, start=_FIRST_WORD)}
     return [
         np.array([_EMPTY, *(ids.get(word, _RARE) for word in sentence)], np.int64)
@@ -97,7 +96,7 @@ def _ids(sentences: list[list[str]], words: list[str]) -> list[np.ndarray]:
 def _best(
     sources: list[np.ndarray], targets: list[np.ndarray], num_sources: int, num_targets: int
 ) -> dict[int, int]:
-    """Place of a source word -> place of the target word that most probably comes of it."""
+    """Returns source word index -> index of its most probable target word."""
     table = translation_table(
         sources,
         [target[1:] for target in targets],  # nothing has to explain an empty word

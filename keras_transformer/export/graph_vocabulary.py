@@ -81,7 +81,7 @@ class GraphVocabulary(tf.Module):
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
     def spelled(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the pieces of ids int32 [B, T]: string [B, T], "</s>" for EOS and "" for padding."""
+        """Maps ids int32 [B, T] to pieces string [B, T], "</s>" for EOS and "" for padding."""
         pieces = tf.where(ids == EOS_ID, "</s>", tf.gather(self._pieces, ids))
         return tf.where(ids == PAD_ID, "", pieces)
 

@@ -213,7 +213,7 @@ class Writer:
         return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
 
     def look_up(self, embedding, ids: str) -> str:
-        """int32 [...] -> float32 [..., D]; a matrix that computes logits has a column for each id."""
+        """int32 [...] -> float32 [..., D]; a matrix for logits has a column for each id."""
         graph = self.graph
         if isinstance(embedding, EmbeddingTable):
             return graph.node("Gather", graph.weight(embedding.values.numpy()), ids)

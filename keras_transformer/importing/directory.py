@@ -30,19 +30,18 @@ def write_model_directory(
     languages: list[str] | None = None,
     chosen: Mapping[str, Any] | None = None,
 ) -> dict[str, str | int]:
-    """Writes a model directory whose only checkpoint, of step 0, has the weights of a model.
+    """Writes a model directory with a model's weights as its only checkpoint, at step 0.
 
     Args:
-        model_dir: the directory to make.
+        model_dir: the directory to create.
         model: the Transformer.
-        vocabularies: of its source and target, in files.
-        max_length: of a sentence that the model was trained with, in ids with EOS.
-        task: what the model was trained for.
-        task_options: of parsing: how trees are written as text; of a model of several target
-            languages: which these are (language_codes.py).
-        languages: of source and target, where they are known.
-        chosen: the "alpha" and "beam_size" that the model is to translate with, where these were
-            chosen for it.
+        vocabularies: the source and target vocabularies, in files.
+        max_length: the longest training sentence, in ids with EOS.
+        task: the model's task.
+        task_options: for parsing, how trees are written as text; for a model with several target
+            languages, these languages (language_codes.py).
+        languages: the source and target languages, if known.
+        chosen: the "alpha" and "beam_size" for translating, if chosen for the model.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}.

@@ -2,7 +2,7 @@
 
 Three things are rearranged in the weights.
 
-- Marian's sinusoids are concatenated, all sines before all cosines; ours are interleaved: d_model is
+- Marian concatenates sinusoids, all sines before all cosines; here they are interleaved: d_model is
   permuted.
 - The special ids come first here (sentencepiece_pieces.py).
 - Marian's decoding starts with the embedding of padding, or with zeros. This becomes the BOS row.
