@@ -40,7 +40,7 @@ def prepare(
     config: PreparationConfig | None = None,
     write_training: TrainingWriter | None = None,
 ) -> dict[str, Any]:
-    """Makes `data_dir` a data set of `source`, or repairs it where it is that data set already.
+    """Prepares a data set from `source` in `data_dir`, or repairs it if it is already there.
 
     Args:
         source: the sentence pairs: a `sources.FileSource`, a `sources.GrammarSource`, a

@@ -80,8 +80,8 @@ class SelectionConfig:
     )
     scripts: Annotated[list[_Scripts], _TWO] | None = option(
         None,
-        "SOURCE,TARGET Unicode script names, e.g. Latin,Han+Hiragana+Katakana: drop pairs in which a "
-        "side is not mainly in these scripts.",
+        "SOURCE,TARGET Unicode script names, e.g. Latin,Han+Hiragana+Katakana: drop pairs in "
+        "which a side is not mainly in these scripts.",
     )
     script_share: _Share = option(
         0.5, "Minimum share of a side's letters that must be in its scripts."
@@ -238,7 +238,7 @@ class _RuleCheck:
             self._seen.add(digest)
 
     def broken_rules(self) -> np.ndarray:
-        """Returns the number of the first rule that each pair breaks, uint8 [N], from 1; 0 for none."""
+        """The number of the first rule that each pair breaks, uint8 [N], from 1; 0 for none."""
         broken = np.frombuffer(self._broken, np.uint8)
         if self._config.dedupe:
             # Equal pairs break the same rules, so the first of them is not dropped by another rule.

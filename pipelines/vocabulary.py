@@ -145,7 +145,7 @@ class PairEncoder:
         self._vocabularies = vocabularies
 
     def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
-        """Yields the ids of pairs, with EOS; drops and counts those with a blank or too long side."""
+        """Yields the ids of pairs, with EOS; drops and counts those with a blank or long side."""
         for start in range(0, len(pairs), _ENCODED_AT_ONCE):
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
