@@ -77,7 +77,7 @@ def test_training_refuses_changed_metadata(call_program, change_metadata, tmp_pa
     data_dir = change_metadata(**fields)
     done = call_program("train", *train_flags(data_dir, tmp_path / "model"))
     assert done.code == 1 and not done.output
-    check_line(done.errors, data_dir / "metadata.json", about="as it was written")
+    check_line(done.errors, data_dir / "metadata.json", about="unchanged")
     assert not (tmp_path / "model").exists()
 
 

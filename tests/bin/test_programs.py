@@ -69,7 +69,7 @@ def test_help_ends_well(name, call_program):
     for flag in ("-h", "--help", "--helpshort", "--helpfull"):
         done = call_program(name, flag)
         assert (done.code, done.errors) == (0, ""), flag
-        assert "--verbosity: 1: also show what TensorFlow" in " ".join(done.output.split())
+        assert "--verbosity: 1: also show messages from" in " ".join(done.output.split())
 
 
 def test_flags_in_a_file(call_program, tmp_path):

@@ -70,7 +70,7 @@ def test_a_file_that_no_export_has_written_outlives_overwrite(any_folder, name):
         lambda: write_export(write, export, MODEL_CARD, overwrite=True),
         lambda: check_export_dir(export, overwrite=True),
     ):
-        with refused("overwrite", f"{export / name}, which no export has written"):
+        with refused("overwrite", f"{export / name}, which was not written by an export"):
             function()
     assert (export / name).read_bytes() == b"mine"
     (export / name).unlink()

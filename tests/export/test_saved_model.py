@@ -634,7 +634,7 @@ def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch
     monkeypatch.setattr(matrices, "has_int8_instructions", lambda: False)
     with caplog.at_level("INFO", logger="absl"):
         graphs = load(tmp_path / "export").engine.graphs
-    line = "int8 weights are computed in float32, as this processor lacks VNNI"
+    line = "computing int8 weights in float32, as this processor lacks VNNI"
     assert [record.message for record in caplog.records] == [line]
     assert graphs.settings == search_settings(DECODING, tokenizer)
     found, exact = (variables_of(each) for each in (graphs.model.weights, read_weights(model)))

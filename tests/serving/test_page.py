@@ -223,9 +223,9 @@ def test_sentences_are_chosen_by_keys_alone(page):
 
 def test_checkpoint_by_name(page, translator):
     for checkpoint, text in {
-        "average:5": "weights: mean of 5 checkpoints",
-        "runs/a/checkpoints/average-3-step-00000042": "weights: mean of 3 checkpoints",
-        "latest,runs/b/checkpoints/step-00000042": "weights: mean of 2 checkpoints",
+        "average:5": "weights: average of 5 checkpoints",
+        "runs/a/checkpoints/average-3-step-00000042": "weights: average of 3 checkpoints",
+        "latest,runs/b/checkpoints/step-00000042": "weights: average of 2 checkpoints",
         "step-00000420": "weights: step-00000420",
         "mine": "weights: mine",
     }.items():
@@ -318,7 +318,7 @@ def test_translation_of_another_text_is_told(page):
     text, changed = page.get_by_label("Text to translate"), page.locator("#changed")
     expect(changed).to_be_hidden()
     text.press_sequentially(" It")
-    expect(changed).to_have_text("The text has changed: this is the translation of what it was.")
+    expect(changed).to_have_text("The text has changed since it was translated.")
     for _ in " It":
         text.press("Backspace")
     expect(changed).to_be_hidden()
@@ -452,7 +452,7 @@ def test_markup_of_a_document_is_text_here(page):
         (
             "long",
             {"unfinished": True},
-            ["The translation reached the greatest length before its end."],
+            ["The translation reached the length limit before its end."],
         ),
     ],
 )
@@ -474,7 +474,7 @@ def test_parsing_models_parse_sentences(open_page, translator):
     sentences.first.click()
     drawn(page)
     expect(page.locator("#choices .warning")).to_have_text(
-        "This model parses one sentence at a time: give each a line of its own."
+        "This model parses one sentence at a time: put each on a separate line."
     )
 
 
@@ -662,7 +662,7 @@ def test_required_phrases(open_page, translator):
     translator.engine.functions.append("constrain_ids")
     page = open_page()
     translated(page, "A cat. A dog.")
-    phrases = page.get_by_label("Phrases that translations of it must contain")
+    phrases = page.get_by_label("Phrases that the translation must contain")
     phrases.fill(" eine Kuh,, ein Hund ")
     phrases.press("Enter")
     box = page.get_by_role("textbox", name="Translation", exact=True)
@@ -698,7 +698,7 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     expect(page.get_by_text("and attention")).to_be_hidden()
     expect(page.get_by_label("while I type")).to_be_hidden()
     expect(page.get_by_role("textbox")).to_have_count(1)
-    expect(page.get_by_text("A translation can be edited")).to_be_hidden()
+    expect(page.get_by_text("Translations can be edited")).to_be_hidden()
     expect(page.get_by_text("must contain")).to_be_hidden()
 
 
@@ -843,7 +843,7 @@ def test_what_is_from_the_memory_is_marked(page):
     expect(page.locator("#remembering")).to_be_hidden()
     sentences = translate(page, "known. a cat.")
     expect(page.locator(".remembered")).to_have_count(1)
-    expect(sentences.first).to_have_attribute("title", "From the memory")
+    expect(sentences.first).to_have_attribute("title", "From the translation memory")
     expect(page.locator("#remembering")).to_be_visible()
 
 

@@ -54,8 +54,8 @@ def test_translate(body, wanted):
 @pytest.mark.parametrize(
     ("body", "status", "about", "received"),
     [
-        (b"{}", 400, "one of text, a string, and texts", "neither"),
-        (b'{"text": "a", "texts": []}', 400, "one of text, a string, and texts", "both"),
+        (b"{}", 400, "either text, a string, or texts", "neither"),
+        (b'{"text": "a", "texts": []}', 400, "either text, a string, or texts", "both"),
         (b'{"text": 1}', 400, "text must be of type str", "1"),
         (b'{"texts": "a"}', 400, "texts must be of type list", '"a"'),
         (b'{"text": ["a", "b"]}', 400, "text must be of type str", '["a", "b"]'),

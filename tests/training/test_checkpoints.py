@@ -142,9 +142,9 @@ def test_a_directory_remembers_which_weights_to_use(model_dir):
 @pytest.mark.parametrize(
     ("checkpoint", "received", "about"),
     [
-        ("average:0", "average:0", "1 or more"),
-        ("average:x", "average:x", "1 or more"),
-        ("average:" + "9" * 5000, "average:999", "1 or more"),
+        ("average:0", "average:0", "at least 1"),
+        ("average:x", "average:x", "at least 1"),
+        ("average:" + "9" * 5000, "average:999", "at least 1"),
         ("step-9", "step-9", "latest, best"),
         ("latest,", "", "latest, best"),
     ],

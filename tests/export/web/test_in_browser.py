@@ -225,7 +225,7 @@ def test_files_that_are_missing_or_cut_short(new_page, exported, tmp_path, name,
 
 def test_a_browser_without_webassembly(new_page, address):
     page = new_page(address, "delete globalThis.WebAssembly")
-    expect(page.locator("#form > .error")).to_contain_text("no WebAssembly")
+    expect(page.locator("#form > .error")).to_contain_text("not support WebAssembly")
 
 
 def test_a_text_of_a_megabyte(page):
