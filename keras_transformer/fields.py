@@ -43,7 +43,7 @@ def option(default: Any, help: str) -> Any:
 
     Args:
         default: for the field and the flag.
-        help: what the flag does, for --help and for the reference.
+        help: what the flag does, for the help of programs and for the reference.
     """
     return dataclasses.field(default=default, metadata={"help": help})
 

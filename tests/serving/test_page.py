@@ -537,10 +537,10 @@ def test_what_was_chosen_stays(page):
 
 def test_sentence_that_is_cut(open_page, translator):
     caption = translated(open_page()).locator("#reading")
-    expect(caption).to_have_text(re.compile("as its weight\\.$"))
+    expect(caption).to_have_text(re.compile("is its weight\\.$"))
     translator.card["max_source_length"] = 5
     caption = translated(open_page()).locator("#reading")
-    expect(caption).to_contain_text("The source is cut after 5 subwords")
+    expect(caption).to_contain_text("The source is truncated to 5 subwords")
 
 
 def test_decoder_attends_to_what_it_has_read(page):

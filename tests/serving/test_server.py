@@ -172,7 +172,7 @@ def test_port_that_this_user_may_not_take(monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(server.socket, "create_server", denied)
-    with refused("port", "127.0.0.1:80: Permission denied", about="may take"):
+    with refused("port", "127.0.0.1:80: Permission denied", about="may bind"):
         listening_socket("127.0.0.1", 80)
 
 
