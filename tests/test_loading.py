@@ -446,7 +446,7 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])
     damaged("a", "checkpoint", "variables, with damaged or missing files")
     (path / variables).write_bytes(content[:-1])
-    damaged("a", "path", variables, None, "whole")
+    damaged("a", "path", variables, None, "complete")
     path = damaged("b", "path", None, None, "saved_model", files={})
     (path / pieces).unlink()
     damaged("b", None, "vocabulary.model", path / "assets.extra", files=files)

@@ -76,7 +76,7 @@ def test_an_export(untrained, call_program, tmp_path, monkeypatch):
     shutil.rmtree(export_dir / "variables")
     done = call_program("import_model", *flags)
     assert done.code == 1
-    check_line(done.errors, "--path", f"'{export_dir}', where variables/variables.", "whole")
+    check_line(done.errors, "--path", f"'{export_dir}', where variables/variables.", "complete")
     shutil.rmtree(export_dir / "assets.extra")
     done = call_program("import_model", *flags)
     assert done.code == 1

@@ -116,4 +116,4 @@ def test_half_copied_export(call_program, exported, tmp_path):
     (copy / "saved_model.pb").write_bytes((copy / "saved_model.pb").read_bytes()[:1000])
     done = call_program("serve", f"--saved_model={copy}", "--port=0")
     assert done.code == 1
-    check_line(done.errors, "--saved_model", copy, "whole")
+    check_line(done.errors, "--saved_model", copy, "complete")

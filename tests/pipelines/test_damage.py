@@ -42,7 +42,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sound(run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("intact") / "data"
+    folder = tmp_path_factory.mktemp("sound") / "data"
     run(folder)
     return folder
 

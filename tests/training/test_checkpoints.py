@@ -356,7 +356,7 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, c
     np.testing.assert_array_equal(variables[0], [2.0, 4.0])
     assert int(variables[1]) == 2
     (record,) = (record for record in caplog.records if record.name == "absl")
-    check(record.args[0], None, "damaged or missing files", "step-00000003", "whole")
+    check(record.args[0], None, "damaged or missing files", "step-00000003", "complete")
     assert record.args[1] == "step-00000002"
     # Its files stay under another name.
     assert [record.step for record in store_of(any_folder).records] == [1, 2]
@@ -373,7 +373,7 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
         save(store, step, 1.0)
         truncate(any_folder / "checkpoints" / f"step-0000000{step}")
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
-    with refused(None, "model_dir", "step-00000002", "whole"):
+    with refused(None, "model_dir", "step-00000002", "complete"):
         store.restore({"model": variables})
     assert [record.step for record in store_of(any_folder).records] == [1, 2]
 

@@ -487,7 +487,7 @@ def damage(directory, step):
 def test_damaged_checkpoint_is_named(two_checkpoints):
     damage(two_checkpoints, 5)
     damage(two_checkpoints, 10)
-    with refused(None, "damaged", "step-00000010", "whole"):
+    with refused(None, "damaged", "step-00000010", "complete"):
         run(two_checkpoints, 11)
 
 
