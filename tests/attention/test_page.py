@@ -143,7 +143,9 @@ def test_every_weight_is_there(open_page):
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
     wanted = {"Law": "0.85", "</script><b>${data}": "0.10", "·": "0.05"}
     assert (numbers(page, "keys"), numbers(page, "queries")) == (wanted, {})
-    assert page.inner_text("#reading").startswith("Colours stand for heads, numbers are their means.")
+    assert page.inner_text("#reading").startswith(
+        "Colours stand for heads, numbers are their means."
+    )
     page.click("text=Cross-attention")
     page.hover(word("keys", 4))
     wanted = {"Recht": "0.50", "</s>": "0.50"}

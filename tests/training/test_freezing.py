@@ -39,7 +39,8 @@ def test_parts_are_named_by_components_of_paths(model, names, frozen):
 
 
 @pytest.mark.parametrize(
-    ("names", "about"), [("enc", "encoder"), ("embedding,encoder,decoder", "some parameters to train")]
+    ("names", "about"),
+    [("enc", "encoder"), ("embedding,encoder,decoder", "some parameters to train")],
 )
 def test_impossible_names_to_freeze(model, names, about):
     with refused("freeze", names, about=about):
