@@ -520,8 +520,8 @@ def with_flag(error: InputError) -> str:
     """Returns an error's message, naming the flag that the user typed.
 
     The library names the argument: "beam_size must be at least 1". The user of a program typed
-        --beam_size, or a setting in --config: "--config dropout must be ...". Arguments that are
-        not flags of this program, and fields of files, keep their names.
+    --beam_size, or a setting in --config: "--config dropout must be ...". Arguments that are not
+    flags of this program, and fields of files, keep their names.
     """
     if error.argument is None or error.place is not None:
         return str(error)

@@ -155,8 +155,8 @@ class TransformerConfig:
         """SHA-256 of the fields that determine what the model computes, as JSON with sorted names.
 
         Checkpoints and exports store it, so that weights are only used with the configuration that
-            they were trained with. It leaves out dropout, which only affects training: training can
-            continue with a different rate, and checkpoints with different rates can be averaged.
+        they were trained with. It leaves out dropout, which only affects training: training can
+        continue with a different rate, and checkpoints with different rates can be averaged.
         """
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:

@@ -124,7 +124,7 @@ def install_command(extra: str) -> str:
     """Returns the command that installs an extra from pyproject.toml.
 
     It names the distribution if installed, and otherwise the path of the clone: pip would look up
-        the name in its index.
+    the name in its index.
     """
     import importlib.metadata  # takes 20 ms, and few programs need it
 

@@ -202,7 +202,8 @@ def require_unset(options: dict[str, Any], names: Sequence[str] = ()) -> None:
         options: the caller's options by name; None for one that was not given.
         names: the options that may still be given.
 
-    Raises: InputError: for the first fixed option that was given.
+    Raises:
+        InputError: for the first fixed option that was given.
     """
     for name, value in options.items():
         rule = "must be given when exporting; it is fixed in an export"

@@ -72,7 +72,8 @@ def augment(
         seed: determines the copies.
         visit: called with each training pair in the result, in order.
 
-    Raises: InputError: for trees, which are not text.
+    Raises:
+        InputError: for trees, which are not text.
     """
     rule = "must not be given for trees"
     require(source.task == "translation", "augment", rule, ",".join(shares))

@@ -25,7 +25,8 @@ def read_checksummed(path: str | os.PathLike, kind: Any) -> Any:
         path: the file.
         kind: the required content, as for `fields.from_json`.
 
-    Raises: InputError: if the file cannot be read, has other content, or was changed.
+    Raises:
+        InputError: if the file cannot be read, has other content, or was changed.
     """
     return checked(read_json(path), path, kind)
 

@@ -29,7 +29,8 @@ def damaged_files(
         metadata: the folder's metadata.
         read_records: whether to also read every shard and the text of each split to the end.
 
-    Yields: For every such file, an error with the file as its `place`, and advice.
+    Yields:
+        For every such file, an error with the file as its `place`, and advice.
     """
     folder = to_path(data_dir)
     yield from changed(folder / metadata.vocabulary, metadata.fingerprint)

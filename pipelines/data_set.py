@@ -46,8 +46,9 @@ class DataSet:
     def open(cls, data_dir: str | os.PathLike) -> "DataSet":
         """Opens a data directory, checking that every file exists and has the right size.
 
-        Raises: InputError: if the folder is not a data set, is incomplete, has another version, or
-            has changed, missing or truncated files.
+        Raises:
+            InputError: if the folder is not a data set, is incomplete, has another version, or has
+                changed, missing or truncated files.
         """
         metadata = read_metadata(data_dir)
         for error in damaged_files(data_dir, metadata):
@@ -139,8 +140,9 @@ class DataSet:
     def text(self, split: str) -> tuple[list[str], list[str]]:
         """Returns the original text of a split, with all of its pairs: (sources, references).
 
-        Raises: InputError: if there is no such split or its text is not kept, as for the training
-            split; and if the text is missing or was changed.
+        Raises:
+            InputError: if there is no such split or its text is not kept, as for the training
+                split; and if the text is missing or was changed.
         """
         require(len(self.split(split).texts) > 0, "split", "must be one whose text is kept", split)
         return self._lines(split, "source"), self._lines(split, "target")
@@ -148,7 +150,8 @@ class DataSet:
     def directions(self, split: str) -> list[str] | None:
         """Returns the direction of each pair in `text`, such as "en-de"; None if there is only one.
 
-        Raises: InputError: like `text`.
+        Raises:
+            InputError: like `text`.
         """
         if not directions_of(self.metadata.task_options):
             return None
@@ -157,8 +160,9 @@ class DataSet:
     def trees(self, split: str) -> list[Tree]:
         """Returns the cleaned trees of a split, for all sentences; their words are its source text.
 
-        Raises: InputError: if the data set is not from a treebank, or has no trees for that split;
-            and if the trees are missing or were changed.
+        Raises:
+            InputError: if the data set is not from a treebank, or has no trees for that split; and
+                if the trees are missing or were changed.
         """
         rule = "must be prepared from a treebank"
         task = self.metadata.task

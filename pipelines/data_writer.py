@@ -114,7 +114,8 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
         metadata: its metadata.
         damaged: its damaged or missing files.
 
-    Raises: InputError: if the rewritten file differs, as with another version of a library.
+    Raises:
+        InputError: if the rewritten file differs, as with another version of a library.
     """
     from keras_transformer.vocabulary.pair import VocabularyPair
 

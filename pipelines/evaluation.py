@@ -62,7 +62,8 @@ class EvaluationConfig:
     def check(self, data: DataSet) -> None:
         """Checks that the data can be scored this way, without TensorFlow.
 
-        Raises: InputError: if an option does not suit the data, or the output cannot be written.
+        Raises:
+            InputError: if an option does not suit the data, or the output cannot be written.
         """
         metadata = data.metadata
         with_text = [name for name, info in metadata.splits.items() if info.texts]
@@ -106,13 +107,15 @@ def evaluate_on(
         notes: further entries for the results, such as restrictions on translations.
         started: the time.monotonic() from which "seconds" is counted; that of the call by default.
 
-    Returns: The scores, as from keras_transformer.evaluation.evaluate.evaluate, with {"split",
+    Returns:
+        The scores, as from keras_transformer.evaluation.evaluate.evaluate, with {"split",
         "data_dir", "dataset", "languages", "seconds"} and the notes. With config.robustness, also
         {"robustness": as from keras_transformer.evaluation.robustness.robustness}. With
         config.choose_alpha, the scores use the chosen length penalty, {"chosen": the fields of
         ChosenDecoding} is added, and `model_dir` stores it, if all sentences were translated.
 
-    Raises: InputError: if the data does not match the model, or cannot be used.
+    Raises:
+        InputError: if the data does not match the model, or cannot be used.
     """
     from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.robustness import robustness

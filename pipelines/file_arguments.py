@@ -70,7 +70,8 @@ class FileArguments:
 def file_source(arguments: FileArguments) -> FileSource:
     """Makes a source from files, for one direction or several.
 
-    Raises: InputError: for arguments of wrong types, incompatible arguments, and unusable files.
+    Raises:
+        InputError: for arguments of wrong types, incompatible arguments, and unusable files.
     """
     pair_files = _pair_files(arguments)
     texts = _parallel_texts(arguments.of_splits("parallel"))

@@ -54,7 +54,8 @@ def source_of_files(
         target_languages: split -> the language of each target file; those of "train" are the
             default for other splits.
 
-    Raises: InputError: if languages do not match the files.
+    Raises:
+        InputError: if languages do not match the files.
     """
     directions = {}
     known = set(itertools.chain.from_iterable(target_languages.values()))
@@ -91,7 +92,8 @@ def source_of_parallel_text(
             "train".
         names: the directions, such as "en-de"; by default all, in the order of the languages.
 
-    Raises: InputError: if the files or directions are invalid.
+    Raises:
+        InputError: if the files or directions are invalid.
     """
     known = list(parallel["train"])
     _check_codes(known, "parallel")

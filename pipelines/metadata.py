@@ -142,8 +142,9 @@ def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
 def read_metadata(data_dir: str | os.PathLike) -> Metadata:
     """Reads the metadata of a complete data directory, and none of its other files.
 
-    Raises: InputError: if the folder is not a data set, is incomplete, has another version, or its
-        metadata.json was changed.
+    Raises:
+        InputError: if the folder is not a data set, is incomplete, has another version, or its
+            metadata.json was changed.
     """
     path = to_path(data_dir) / METADATA_FILE
     rule = "must be a prepared data directory"

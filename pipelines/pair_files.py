@@ -51,10 +51,12 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         argument: the name of the argument that named the file, for errors.
         languages: the source and target languages, such as "en", which includes "en-GB".
 
-    Yields: (source, target), each one line, without pairs with an empty side.
+    Yields:
+        (source, target), each one line, without pairs with an empty side.
 
-    Raises: InputError: naming the file and the line if it cannot be read, or the file if it has no
-        pairs in these languages.
+    Raises:
+        InputError: naming the file and the line if it cannot be read, or the file if it has no
+            pairs in these languages.
     """
     found = False
     for pair in _pairs(path, argument, languages):
@@ -74,10 +76,12 @@ def read_memory(
         directions: the model's directions; none if its languages are unknown.
         has_codes: whether its texts begin with a target language code.
 
-    Returns: The translations as `TextTranslator.with_memory` takes them. If a sentence has several
+    Returns:
+        The translations as `TextTranslator.with_memory` takes them. If a sentence has several
         translations, the last one is used.
 
-    Raises: InputError: like `read_pairs`; at least one direction must have pairs.
+    Raises:
+        InputError: like `read_pairs`; at least one direction must have pairs.
     """
     if not directions:
         rule = "must end in .tsv or .po for a model with unknown languages"

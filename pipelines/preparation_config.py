@@ -19,7 +19,8 @@ _PAPER_VOCAB_SIZE = 37000  # section 5.1
 class PreparationConfig(SelectionConfig):
     """How text from any source is prepared; see the `help` of each field.
 
-    Raises: InputError: for an argument that breaks a rule, and for unreadable files.
+    Raises:
+        InputError: for an argument that breaks a rule, and for unreadable files.
     """
 
     tokenizer: Tokenizer = option(

@@ -37,7 +37,8 @@ def prepare(
         Facts about the data set: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...};
             see pipelines.preparation.prepare.
 
-    Raises: InputError: if an argument or a file is invalid.
+    Raises:
+        InputError: if an argument or a file is invalid.
     """
     _check_path(data_dir, "data_dir")
     _check_names(options, [*_fields(FileArguments), *_fields(PreparationConfig)])
@@ -72,8 +73,9 @@ def train(
         The state of the run: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
             "best", ...}; see keras_transformer.training.loop.train.
 
-    Raises: InputError: if an argument or a file is invalid. KeyboardInterrupt: on Ctrl-C, after the
-        steps under way were saved.
+    Raises:
+        InputError: if an argument or a file is invalid. KeyboardInterrupt: on Ctrl-C, after the
+            steps under way were saved.
     """
     _check_path(data_dir, "data_dir")
     _check_path(model_dir, "model_dir")
@@ -128,7 +130,8 @@ def evaluate(
     Returns:
         {"bleu", "chrf", "perplexity", "sentences", "seconds", ...}; see evaluate_on.
 
-    Raises: InputError: if an argument or a file is invalid.
+    Raises:
+        InputError: if an argument or a file is invalid.
     """
     from keras_transformer.loading import check_options, load
 

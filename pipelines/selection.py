@@ -170,7 +170,8 @@ def select(source: Source, config: SelectionConfig) -> Selection:
     Duplicates are found by 64-bit hashes, in 14 bytes of memory per pair. The probability of any
     collision among 36 million different pairs is 1 in 28,000.
 
-    Raises: InputError: if no pair is left, or a value does not suit the text.
+    Raises:
+        InputError: if no pair is left, or a value does not suit the text.
     """
     rules = config.rules
     rule = "must not be given with temperature, which sets them"
@@ -278,7 +279,8 @@ def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
     A file with n pairs and weight w contributes n w pairs to an epoch. With n w proportional to
     n^(1/T), and w = 1 for the largest file, w = (largest / n)^(1 - 1/T).
 
-    Raises: InputError: if a weight would exceed the largest allowed one.
+    Raises:
+        InputError: if a weight would exceed the largest allowed one.
     """
     largest = max(sizes)
     weights = [(largest / max(size, 1)) ** (1 - 1 / temperature) for size in sizes]

@@ -222,7 +222,7 @@ def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:
     """Serializes a tf.train.Example with the int64 lists "source" and "target".
 
     Deterministic: protobuf may write map entries in any order unless told to sort them, and equal
-        pairs must give equal bytes.
+    pairs must give equal bytes.
     """
     import tensorflow as tf
 

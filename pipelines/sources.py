@@ -66,7 +66,8 @@ class Source(Protocol):
         Args:
             visit: called with each training pair, in order.
 
-        Raises: InputError: for any error in the pairs.
+        Raises:
+            InputError: for any error in the pairs.
         """
 
     def pairs(self, split: str) -> Iterator[Pair]:

@@ -61,7 +61,8 @@ def matching_files(argument: str, paths: list[str]) -> list[str]:
         argument: the name of the argument with the paths, for errors.
         paths: file names, and patterns with *, ? or [. An existing file's name is not a pattern.
 
-    Returns: File names.
+    Returns:
+        File names.
 
     Raises:
         InputError: for a pattern that matches no file.

@@ -69,11 +69,14 @@ def train_on(
         sample_sentences: number of validation sentences to translate, or parse, at each validation
             for BLEU or F1; 0 for none.
 
-    Returns: The state of the run: {"step", "minutes", "stopped", "loss", "perplexity",
-        "checkpoint", "best", ...}; see keras_transformer.training.loop.train.
+    Returns:
+        The state of the run: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
+        "best", ...}; see keras_transformer.training.loop.train.
 
-    Raises: InputError: if an argument or a file is invalid. OSError: if a file cannot be written.
-        KeyboardInterrupt: on Ctrl-C, after the running steps were saved.
+    Raises:
+        InputError: if an argument or a file is invalid.
+        OSError: if a file cannot be written. KeyboardInterrupt: on Ctrl-C, after the running steps
+            were saved.
     """
     loop = LoopConfig() if loop is None else loop
     devices = DeviceConfig() if devices is None else devices
@@ -217,8 +220,9 @@ def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
 def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
     """Describes the model to train an adapter for.
 
-    Raises: InputError: if it lacks some weights of the described model, which an adapter would not
-        contain.
+    Raises:
+        InputError: if it lacks some weights of the described model, which an adapter would not
+            contain.
     """
     from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import weights_fingerprint

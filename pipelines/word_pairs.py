@@ -41,7 +41,8 @@ def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
         pairs: sentence pairs; for large text a sample (`sample_step`).
         most: maximum number of pairs of words.
 
-    Returns: Pairs of words, the most frequent source words first.
+    Returns:
+        Pairs of words, the most frequent source words first.
     """
     punctuation = _punctuation()
     source_sentences, target_sentences = [], []

@@ -124,7 +124,8 @@ def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndar
     Args:
         sample: the sentences translated during training; the pair of median length is drawn.
 
-    Returns: A function from a model to kind of attention -> `all_heads`; None, with a warning, if
+    Returns:
+        A function from a model to kind of attention -> `all_heads`; None, with a warning, if
         matplotlib is not installed.
     """
     if not has_matplotlib():

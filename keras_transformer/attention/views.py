@@ -34,9 +34,10 @@ def attention_views(found: "PairAttention") -> list[AttentionView]:
     """Pairs the attention for a sentence pair with its subwords, in the order of KINDS.
 
     A target subword as a query stands for its prediction: it attends to the preceding subwords, the
-        first of which is "<s>".
+    first of which is "<s>".
 
-    Raises: InputError: if a weight is not finite, as with damaged models.
+    Raises:
+        InputError: if a weight is not finite, as with damaged models.
     """
     source = found.source_pieces
     target = found.target_pieces

@@ -33,7 +33,8 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     """Reads a split's latest results.
 
-    Returns: The results, or None if the split has not been evaluated.
+    Returns:
+        The results, or None if the split has not been evaluated.
 
     Raises:
         InputError: if the file is damaged.

@@ -95,7 +95,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     """Makes a function that separates the tokens of a sentence by spaces, like Moses.
 
     In German, as usual, words are also split at hyphens: "rich-text" becomes "rich ##AT##-##AT##
-        text".
+    text".
 
     Args:
         language: such as "de".

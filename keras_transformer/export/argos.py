@@ -51,10 +51,12 @@ def export_argos(
         overwrite: whether to replace an earlier export in `export_dir`.
         directions: the directions to package, such as "en-de"; all of the model's by default.
 
-    Returns: {"argos": the package files, "bytes"}.
+    Returns:
+        {"argos": the package files, "bytes"}.
 
-    Raises: InputError: as for `export_ctranslate2`; for WordPiece, which Argos Translate does not
-        support; or if the directions are unknown, or not the model's.
+    Raises:
+        InputError: as for `export_ctranslate2`; for WordPiece, which Argos Translate does not
+            support; or if the directions are unknown, or not the model's.
     """
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)

@@ -84,7 +84,8 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
     Returns:
         A TransformerSpec, and the card completed for it.
 
-    Raises: InputError: if CTranslate2 is not installed, or does not support the model.
+    Raises:
+        InputError: if CTranslate2 is not installed, or does not support the model.
     """
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window

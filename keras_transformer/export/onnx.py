@@ -60,7 +60,8 @@ def export_onnx(
 def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     """Makes a model's graphs: the contents of their files, by name.
 
-    Raises: InputError: if the weights are not float32 or int8, or too large for an ONNX file.
+    Raises:
+        InputError: if the weights are not float32 or int8, or too large for an ONNX file.
     """
     from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
 

@@ -115,7 +115,8 @@ def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
     Args:
         path: the directory, checked by `model_card.read_card`.
 
-    Returns: The signatures by name. Each holds the weights that it needs.
+    Returns:
+        The signatures by name. Each holds the weights that it needs.
 
     Raises:
         InputError: if the files are damaged.

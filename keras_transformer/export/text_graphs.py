@@ -81,11 +81,12 @@ class TextGraphs:
     def n_best(self, text) -> Tensors:
         """Finds the K best translations of each text; K is the number of beams.
 
-        Returns: translation string [B, K], best first; score float32 [B, K], log probability /
-            length penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS;
-            unfinished bool [B, K], whether the translation reached its length limit before EOS;
-            truncated bool [B], whether the text was truncated. Missing translations are "" with
-            score -inf; a blank text has the translation "" with score 0.
+        Returns:
+            translation string [B, K], best first; score float32 [B, K], log probability / length
+            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; unfinished
+            bool [B, K], whether the translation reached its length limit before EOS; truncated bool
+            [B], whether the text was truncated. Missing translations are "" with score -inf; a
+            blank text has the translation "" with score 0.
         """
         return self._translate(text, tf.fill(tf.shape(text), ""), None, self._options.exact)
 
@@ -186,7 +187,8 @@ class TextGraphs:
     def tokenize(self, text) -> Tensors:
         """Returns the subwords that the model reads for each source, EOS included.
 
-        Returns: ids int32 [B, S]; length int32 [B]; pieces string [B, S], as in the vocabulary.
+        Returns:
+            ids int32 [B, S]; length int32 [B]; pieces string [B, S], as in the vocabulary.
         """
         rows = with_eos(self._source.encode(text), self._source_limit)
         ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)

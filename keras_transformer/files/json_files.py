@@ -25,10 +25,12 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
         path: the file, local or remote.
         kind: the required content, as for `fields.from_json`; an object if not given.
 
-    Returns: The file's content, as returned by `fields.from_json`.
+    Returns:
+        The file's content, as returned by `fields.from_json`.
 
-    Raises: InputError: if there is no such file, or it has other content. OSError: if it cannot be
-        read.
+    Raises:
+        InputError: if there is no such file, or it has other content.
+        OSError: if it cannot be read.
     """
     require_end(path)
     try:
@@ -46,7 +48,8 @@ def parse_json(content: bytes, name: str, kind: Any) -> Any:
         name: the name of the content, for errors.
         kind: the required content, as for `fields.from_json`.
 
-    Raises: InputError: if they have other content, or more than _MAX_DEPTH levels.
+    Raises:
+        InputError: if they have other content, or more than _MAX_DEPTH levels.
     """
     try:
         parsed = json.loads(content.decode("utf-8"))

@@ -20,7 +20,8 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
 
     Remote file systems are those of TensorFlow, and of tensorflow-io if installed.
 
-    Raises: InputError: for invalid file names: NUL characters and lone surrogates.
+    Raises:
+        InputError: for invalid file names: NUL characters and lone surrogates.
     """
     text = os.fspath(path).removeprefix("file://")
     rule = "must be a valid file name"
@@ -119,7 +120,8 @@ class RemotePath(PurePosixPath):
 def resolved(path: str | os.PathLike) -> "Path | RemotePath":
     """Resolves all symbolic links in a path.
 
-    Raises: InputError: if they form a loop.
+    Raises:
+        InputError: if they form a loop.
     """
     path = to_path(path)
     if isinstance(path, RemotePath):

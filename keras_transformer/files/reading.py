@@ -109,7 +109,8 @@ def zstandard(path: str | os.PathLike) -> Any:
     Args:
         path: the file that needs it, for errors.
 
-    Raises: InputError: if neither is installed.
+    Raises:
+        InputError: if neither is installed.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ImportError):

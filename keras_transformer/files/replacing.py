@@ -31,8 +31,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     `path` is either the old or the new file. The new file gets the old one's permissions. A
     symbolic link is kept, and its target is replaced. A pipe or a device is written to directly.
 
-    Raises: OSError: if the file cannot be written; it names `path`. InputError: if symbolic links
-        form a loop.
+    Raises:
+        OSError: if the file cannot be written; it names `path`.
+        InputError: if symbolic links form a loop.
     """
     path = to_path(path)
     if is_device(path):  # before it is resolved: the target of /dev/stdout may have no path
@@ -65,13 +66,15 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
     folder's name. The new folder gets the old one's permissions.
 
     A remote folder cannot be renamed: the old one is removed, and the new one's files are copied
-        one by one, `last` after all others, so that its presence means that the folder is complete.
+    one by one, `last` after all others, so that its presence means that the folder is complete.
 
     Args:
         path: the folder to replace or create.
         last: a file in the new folder, relative to it.
 
-    Raises: OSError: if the folder cannot be written. InputError: if symbolic links form a loop.
+    Raises:
+        OSError: if the folder cannot be written.
+        InputError: if symbolic links form a loop.
     """
     path = resolved(path)
     if isinstance(path, RemotePath):

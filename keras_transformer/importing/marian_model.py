@@ -51,7 +51,8 @@ def names_of_layers(
         first_layer: the number of the first layer in the files.
         names: by a variable's path within its layer, the part after the prefix.
 
-    Returns: By a variable's path, the only name of its tensor.
+    Returns:
+        By a variable's path, the only name of its tensor.
     """
     depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers}
     found = {}
@@ -81,7 +82,8 @@ def make_config(
         option_names: by a field of TransformerConfig, the name of its option.
         fields: other fields.
 
-    Raises: InputError: if an option is missing, or its value is invalid for the field.
+    Raises:
+        InputError: if an option is missing, or its value is invalid for the field.
     """
     for field, option in option_names.items():
         require(option in options, option, "must be given", "none", place)

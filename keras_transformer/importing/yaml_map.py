@@ -18,8 +18,9 @@ def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
         content: UTF-8 bytes.
         typed: whether to parse numbers and booleans; otherwise all values are strings.
 
-    Raises: InputError: if it is not a map, has more than MAX_DEPTH levels or an alias, or PyYAML is
-        not installed.
+    Raises:
+        InputError: if it is not a map, has more than MAX_DEPTH levels or an alias, or PyYAML is not
+            installed.
     """
     yaml = package("yaml", file)
     if typed:

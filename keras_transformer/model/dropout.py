@@ -67,7 +67,8 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
         rate: the probability of dropping an element, below 1.
         seed_generator: provides the seed for this draw, and counts it.
 
-    Returns: bool in `shape`, True for the elements to keep, and the factor to multiply them by.
+    Returns:
+        bool in `shape`, True for the elements to keep, and the factor to multiply them by.
     """
     import tensorflow as tf
 

@@ -29,7 +29,7 @@ def window_mask(query_length, key_length, window: int):
     """Lets each position attend to its neighbourhood of size r = `window` (section 4).
 
     The neighbourhood is centred: it contains the positions at most r // 2 away on either side,
-        which is r positions if r is odd, and r + 1 if it is even.
+    which is r positions if r is odd, and r + 1 if it is even.
 
     Args:
         query_length: Q, an int or scalar tensor.
@@ -49,7 +49,8 @@ def combine_masks(masks):
     Args:
         masks: bool tensors; None allows everything.
 
-    Returns: bool, True where all masks are True; None if all masks are None.
+    Returns:
+        bool, True where all masks are True; None if all masks are None.
     """
     combined = None
     for mask in masks:

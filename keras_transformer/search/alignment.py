@@ -39,7 +39,7 @@ def alignment(memories: Sequence[tf.Tensor], source_mask: tf.Tensor) -> tf.Tenso
     It is the position with the largest weight in the attention to the memory, averaged over the
     heads of the last two layers, and over the models if there are several. The layer whose row t
     best reflects token t differs: the last but one for Garg et al. (2019), the last in a small
-        post-norm model, an earlier one in a pre-norm model.
+    post-norm model, an earlier one in a pre-norm model.
 
     Args:
         memories: each model's AttentionMaps.memory.

@@ -147,8 +147,9 @@ def complete_hypotheses(
 ) -> tuple[Hypotheses, tf.Tensor]:
     """Drops hypotheses that lack EOS or a phrase from a search without phrases.
 
-    Returns: The others, the only ones with a score, and whether they include the best `n_best`:
-        bool [B]. A sentence without phrases keeps all of its hypotheses.
+    Returns:
+        The others, the only ones with a score, and whether they include the best `n_best`: bool
+        [B]. A sentence without phrases keeps all of its hypotheses.
     """
     free = resized(free, tf.maximum(tf.shape(free.ids)[2], 1), settings)
     progress = phrase_progress(free.ids, tf.shape(free.ids)[2], phrases, settings.pad_id)

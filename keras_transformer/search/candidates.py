@@ -85,7 +85,7 @@ def log_sum_exp(logits: tf.Tensor, blocks: tf.Tensor, largest: tf.Tensor) -> tf.
     """tf.reduce_logsumexp of logits [B, K, V]: [B, K, 1], given them in blocks and their maxima.
 
     Computed as the largest logit minus its log probability: oneDNN's softmax takes half the time of
-        TensorFlow's exponentials and their sum.
+    TensorFlow's exponentials and their sum.
     """
     top = tf.argmax(largest, axis=2, output_type=tf.int32)  # [B, K], a block
     probabilities = tf.reshape(tf.nn.softmax(logits), tf.shape(blocks))

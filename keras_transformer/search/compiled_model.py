@@ -272,7 +272,8 @@ def _decoder_layers(
         memory: for each layer, the source's keys and values.
         source_mask: bool [B, S], False at padding.
 
-    Returns: float32 [B P, D], and each layer's cross-attention weights, [B, H, P, S].
+    Returns:
+        float32 [B P, D], and each layer's cross-attention weights, [B, H, P, S].
     """
     config = model.config
     memory_allowed = source_mask[:, None, None, :]  # [B, 1, 1, S]

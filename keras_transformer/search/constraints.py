@@ -98,8 +98,8 @@ def allocate_beam(
     """Chooses K of C hypotheses by progress and log probability, in the form of tf.math.top_k.
 
     A bank contains the hypotheses with the same number of phrase tokens: those of complete phrases
-        and of one begun phrase. The beam takes the best of each bank in turn, starting with the
-        bank that has the most tokens, which gains a token at each step.
+    and of one begun phrase. The beam takes the best of each bank in turn, starting with the bank
+    that has the most tokens, which gains a token at each step.
 
     Args:
         progress: the progress of the C hypotheses, [B, C, P] each.

@@ -56,8 +56,9 @@ class CTranslate2Engine:
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.
 
-    Raises: InputError: if CTranslate2 is not installed or cannot read the directory; from any
-        function for unsupported requests.
+    Raises:
+        InputError: if CTranslate2 is not installed or cannot read the directory; from any function
+            for unsupported requests.
     """
 
     functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")

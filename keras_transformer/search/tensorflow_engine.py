@@ -177,8 +177,9 @@ class TensorFlowEngine:
     Args:
         graphs: the graphs of a model in this process, or of an export.
 
-    Raises: InputError: from any function if an export lacks the required signature, or the model's
-        weights are not finite.
+    Raises:
+        InputError: from any function if an export lacks the required signature, or the model's
+            weights are not finite.
     """
 
     def __init__(self, graphs: SearchGraphs | ExportedGraphs):

@@ -122,7 +122,8 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
             the memory, for matrices that are multiplied as integers. With int8, biases, positions
             and normalizations are float32.
 
-    Returns: Weights of tf.Variables. Tied embeddings are the same variable.
+    Returns:
+        Weights of tf.Variables. Tied embeddings are the same variable.
     """
     store_matrix = int8_matrix if dtype == "int8" else float_matrix
     store_softmax_matrix = int8_matrix if dtype == "int8" else softmax_matrix

@@ -24,10 +24,12 @@ FormField = str | Upload
 async def form_fields(request: web.Request) -> dict[str, FormField | list[FormField]]:
     """Reads the form in a request.
 
-    Returns: The fields by name. A repeated field is a list, as in q=one&q=two.
+    Returns:
+        The fields by name. A repeated field is a list, as in q=one&q=two.
 
-    Raises: InputError: for a body that is not a form. web.HTTPRequestEntityTooLarge: for a body
-        larger than the application allows.
+    Raises:
+        InputError: for a body that is not a form. web.HTTPRequestEntityTooLarge: for a body larger
+            than the application allows.
     """
     try:
         form = await request.post()

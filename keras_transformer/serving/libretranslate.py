@@ -169,8 +169,9 @@ def check_languages(
 ) -> tuple[str | None, str | None]:
     """Rejects languages that a model does not translate.
 
-    Returns: The target and source languages by the model's names, if its texts must select a
-        target; the source is None if unknown. Otherwise None twice.
+    Returns:
+        The target and source languages by the model's names, if its texts must select a target; the
+        source is None if unknown. Otherwise None twice.
     """
     if languages is None:
         return None, None

@@ -207,8 +207,9 @@ class Documents(NamedTuple):
 async def read_fields(request: web.Request) -> dict[str, Any]:
     """Reads a request body: JSON, or a form if the content type says so.
 
-    Raises: InputError: for any other body. web.HTTPRequestEntityTooLarge: for a body larger than
-        the application allows.
+    Raises:
+        InputError: for any other body. web.HTTPRequestEntityTooLarge: for a body larger than the
+            application allows.
     """
     if request.content_type == MULTIPART:
         return await form_fields(request)
@@ -272,7 +273,8 @@ def parse_attention(fields: dict[str, Any], limits: Limits) -> AttentionRequest:
 def checked(kind: type, fields: dict[str, Any]) -> Any:
     """Converts the fields of a body to a dataclass.
 
-    Raises: InputError: for a field that is missing, unknown or of the wrong type.
+    Raises:
+        InputError: for a field that is missing, unknown or of the wrong type.
     """
     known = [field.name for field in dataclasses.fields(kind)]
     rule = f"must only have the fields {', '.join(known)}"

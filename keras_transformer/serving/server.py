@@ -34,7 +34,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         host: a name or an address of this machine.
         port: a number, or 0 for any free port.
 
-    Raises: InputError: if the address is not available.
+    Raises:
+        InputError: if the address is not available.
     """
     host_rule = "must be a name or an address of this machine"
     try:

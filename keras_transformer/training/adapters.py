@@ -37,7 +37,8 @@ def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
         rank: r.
         alpha: the adapter's updates are scaled by alpha / r.
 
-    Raises: InputError: if r is not less than every matrix's width.
+    Raises:
+        InputError: if r is not less than every matrix's width.
     """
     layers = adapted_layers(model)
     narrowest = min(min(layer.kernel.shape) for layer in layers)
@@ -110,9 +111,11 @@ def merge_adapter(
         scale: a factor on the updates. Between 0 and 1, it interpolates between the base and the
             adapter: W_0 + scale alpha / r A B.
 
-    Returns: Which of the adapter's checkpoints was used.
+    Returns:
+        Which of the adapter's checkpoints was used.
 
-    Raises: InputError: if the checkpoint is missing, incomplete, or for another model or rank.
+    Raises:
+        InputError: if the checkpoint is missing, incomplete, or for another model or rank.
     """
     layers = adapted_layers(base)
     read = functools.partial(_read_changes, layers, description.training)

@@ -96,7 +96,8 @@ def choose_checkpoint(model_dir: str | Path, checkpoint: str) -> None:
 def chosen_checkpoint(model_dir: str | Path) -> str:
     """Returns which weights to use by default: "latest", if none were chosen.
 
-    Raises: InputError: if the file is damaged.
+    Raises:
+        InputError: if the file is damaged.
     """
     file = to_path(model_dir) / _CHOSEN
     if not file.exists():
@@ -110,7 +111,8 @@ def chosen_checkpoint(model_dir: str | Path) -> str:
 def read_record(path: str | Path) -> CheckpointRecord:
     """Reads the record of the checkpoint whose files begin with `path`.
 
-    Raises: InputError: if it is missing, damaged or of another version.
+    Raises:
+        InputError: if it is missing, damaged or of another version.
     """
     file = to_path(f"{path}.json")
     content = read_json(file)
@@ -132,7 +134,8 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
 
     Averages of these checkpoints are not included.
 
-    Raises: InputError: if one is damaged, of another version, or its step differs from its name's.
+    Raises:
+        InputError: if one is damaged, of another version, or its step differs from its name's.
     """
     directory = checkpoint_directory(model_dir)
     records = []
@@ -154,7 +157,8 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
 def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:
     """Writes a checkpoint, which gets its name once all of it is on disk.
 
-    Raises: OSError: if it cannot be written, with a file name. Nothing of it is left then.
+    Raises:
+        OSError: if it cannot be written, with a file name. Nothing of it is left then.
     """
     import tensorflow as tf
 

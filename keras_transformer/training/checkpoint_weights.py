@@ -72,7 +72,8 @@ def build_model(
         file: the file that `config` was read from, for messages.
         source: where the weights were read from, for messages.
 
-    Raises: InputError: if the weights do not match the model.
+    Raises:
+        InputError: if the weights do not match the model.
     """
     weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
     require_plausible_sizes(config, weights, file)
@@ -99,7 +100,8 @@ def require_plausible_sizes(
         weights: the model's weights.
         file: the file, for the message.
 
-    Raises: InputError: if the model needs more weights than there are.
+    Raises:
+        InputError: if the model needs more weights than there are.
     """
     given = sum(weight.size for weight in weights)
     heads = config.num_heads * (config.d_k + config.d_v)
@@ -115,7 +117,8 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
         path: the prefix of the checkpoint's files, as TensorFlow writes them.
         name: the name under which the list was saved.
 
-    Raises: InputError: if the checkpoint does not exist, is incomplete, or lacks the list.
+    Raises:
+        InputError: if the checkpoint does not exist, is incomplete, or lacks the list.
     """
     weights = []
     try:
@@ -145,10 +148,12 @@ def read_checkpoint(
         read: reads arrays from the checkpoint with a path prefix; `read_variables` reads all
             variables.
 
-    Returns: The variables in the order of `model.variables`, or the result of `read`, or the mean;
-        and which weights they are.
+    Returns:
+        The variables in the order of `model.variables`, or the result of `read`, or the mean; and
+        which weights they are.
 
-    Raises: InputError: if the checkpoint is missing, incomplete, or for another model.
+    Raises:
+        InputError: if the checkpoint is missing, incomplete, or for another model.
     """
     if "," in checkpoint:
         names = checkpoint.split(",")
@@ -218,7 +223,7 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     """Writes the mean of the last checkpoints' weights as a new checkpoint (section 6.1).
 
     The model directory stores this choice: from now on, "average:K" is loaded by default. The paper
-        averages the last 5 checkpoints for base models, and the last 20 for big ones.
+    averages the last 5 checkpoints for base models, and the last 20 for big ones.
 
     Args:
         model_dir: a model directory from training.
@@ -227,7 +232,9 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     Returns:
         Which weights were written; `checkpoint` is the path of the new checkpoint.
 
-    Raises: InputError: if there are no checkpoints. OSError: if the mean cannot be written.
+    Raises:
+        InputError: if there are no checkpoints.
+        OSError: if the mean cannot be written.
     """
     description = read_description(model_dir)
     rule = "must contain a whole model; for an adapter, use checkpoint=average:K"

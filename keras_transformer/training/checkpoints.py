@@ -43,7 +43,8 @@ class CheckpointStore:
         directory: the checkpoint folder.
         records: the checkpoints' records, oldest first.
 
-    Raises: InputError: if a record is damaged, or for another model.
+    Raises:
+        InputError: if a record is damaged, or for another model.
     """
 
     def __init__(
@@ -107,10 +108,11 @@ class CheckpointStore:
         """Completes or removes what a killed process was writing or removing.
 
         Only the process that writes here may call this: it removes unfinished checkpoints, even if
-            another process is writing them.
+        another process is writing them.
 
-        Raises: InputError: if a checkpoint file has no record. The run's checkpoints are then
-            unknown, so the run can neither continue nor restart.
+        Raises:
+            InputError: if a checkpoint file has no record. The run's checkpoints are then unknown,
+                so the run can neither continue nor restart.
         """
         recover_checkpoints(self.directory, "step-")
         self.records = self._read_records()
@@ -129,9 +131,11 @@ class CheckpointStore:
         Args:
             trackables: the objects to restore, as they were saved.
 
-        Returns: The checkpoint's record, or None if there is none.
+        Returns:
+            The checkpoint's record, or None if there is none.
 
-        Raises: InputError: if all checkpoints are damaged.
+        Raises:
+            InputError: if all checkpoints are damaged.
         """
         errors: list[InputError] = []
         for record in reversed(self.records):
@@ -154,7 +158,8 @@ class CheckpointStore:
     def restore_named(self, trackables: dict[str, Any], name: str) -> CheckpointRecord:
         """Restores the named checkpoint, which another worker has restored.
 
-        Raises: InputError: if it is missing or damaged.
+        Raises:
+            InputError: if it is missing or damaged.
         """
         self.records = self._read_records()
         found = [record for record in self.records if record.name == name]

@@ -43,8 +43,9 @@ def multi_worker_strategy(
         replicas: number of logical CPU devices per worker; None for all GPUs, or the CPU.
         seconds: how long to wait for the others.
 
-    Raises: InputError: if workers are missing, or TensorFlow cannot start a server at this worker's
-        address.
+    Raises:
+        InputError: if workers are missing, or TensorFlow cannot start a server at this worker's
+            address.
     """
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
     context.context().configure_coordination_service(
@@ -146,7 +147,7 @@ class Cluster:
     """The processes that train one model together, as seen by one of them.
 
     Use it as a context manager, once the strategy is made: at its end, it tells the others how this
-        worker has ended.
+    worker has ended.
 
     Args:
         addresses: the addresses of all workers.
@@ -179,7 +180,8 @@ class Cluster:
         Returns:
             The chief's decision.
 
-        Raises: InputError: if a worker has died or failed.
+        Raises:
+            InputError: if a worker has died or failed.
         """
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         if self.is_chief:

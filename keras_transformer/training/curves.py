@@ -43,7 +43,7 @@ class Curves:
     """Writes a model directory's curves and log, and shows a progress bar.
 
     Use it as a context manager: within it, tf.summary writes to the directory, too. Log lines for
-        steps after the state's are removed, as these steps are taken again.
+    steps after the state's are removed, as these steps are taken again.
 
     Args:
         model_dir: the model directory.

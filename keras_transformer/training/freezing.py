@@ -16,7 +16,8 @@ def freeze(model: keras.Model, names: str) -> None:
         names: the parts, separated by commas, such as "embedding,encoder/layer_[01]". Each is one
             path component or several in a row, and may be an fnmatch pattern. Empty: none.
 
-    Raises: InputError: if a name matches nothing, or nothing would be left to train.
+    Raises:
+        InputError: if a name matches nothing, or nothing would be left to train.
     """
     variables = {f"/{variable.path}/": variable for variable in model.weights}
     for name in names.split(","):

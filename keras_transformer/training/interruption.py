@@ -17,7 +17,7 @@ class Interruption:
     """Records the signal that asked the run to end, if any.
 
     A running step or checkpoint is finished first. A validation is not: it changes nothing that is
-        saved, and may take longer than a scheduler waits.
+    saved, and may take longer than a scheduler waits.
 
     Args:
         on_signal: called with the number of every signal.

@@ -73,9 +73,10 @@ def train(
         "loss", "perplexity", "tokens_per_second", "parameters", "checkpoint", "best", ...}: the
         state of the run. Workers other than the chief: {"worker", "step", "minutes", "stopped"}.
 
-    Raises: InputError: if a checkpoint cannot be read, too many consecutive steps had non-finite
-        gradients, a validation loss was not finite, or another worker died. OSError: if a
-        checkpoint cannot be written. KeyboardInterrupt: on Ctrl-C.
+    Raises:
+        InputError: if a checkpoint cannot be read, too many consecutive steps had non-finite
+            gradients, a validation loss was not finite, or another worker died.
+        OSError: if a checkpoint cannot be written. KeyboardInterrupt: on Ctrl-C.
     """
     if cluster is None:
         cluster = LoneWorker()

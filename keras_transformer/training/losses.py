@@ -162,8 +162,9 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 def _softmax_part(states, matrix, not_padding):
     """Computes everything that depends on all logits: normalizers and softmax gradients.
 
-    Returns: log sum exp of the logits, float32 [R, 1]; and the softmax terms of the gradients of
-        the states, float32 [R, D], and the matrix, float32 [V, D].
+    Returns:
+        log sum exp of the logits, float32 [R, 1]; and the softmax terms of the gradients of the
+        states, float32 [R, D], and the matrix, float32 [V, D].
     """
     rows = ops.shape(states)[0]
     ends = [rows * (n + 1) // NUM_BLOCKS for n in range(NUM_BLOCKS)]

@@ -86,7 +86,8 @@ def create_or_check(
         description: the model, its training and its vocabulary.
         data_dir: the folder to copy the vocabulary from.
 
-    Raises: InputError: if the directory contains another model, or anything else.
+    Raises:
+        InputError: if the directory contains another model, or anything else.
     """
     check_model_dir(model_dir, description)
     model_dir = to_path(model_dir)
@@ -227,7 +228,8 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
         model_dir: a model directory from training.
         argument: its name in errors.
 
-    Raises: InputError: if it is missing, damaged or of another version.
+    Raises:
+        InputError: if it is missing, damaged or of another version.
     """
     require_name(model_dir, argument)
     path = to_path(model_dir) / "config.json"
@@ -260,7 +262,8 @@ def read_adapter(path: str | Path) -> ModelDescription:
     Args:
         path: an adapter's directory from training, or a checkpoint in one.
 
-    Raises: InputError: if there is none.
+    Raises:
+        InputError: if there is none.
     """
     description = read_description(described_in(path, "adapter"), "adapter")
     rule = "must be the directory of an adapter from training"

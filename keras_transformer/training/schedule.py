@@ -16,7 +16,7 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     """Equation 3: rate = d_model^-0.5 min(step_num^-0.5, step_num warmup_steps^-1.5).
 
     It grows linearly for `warmup_steps` steps and then decays with the inverse square root of the
-        step. step_num counts from 1: the optimizer's `iterations` is 0 at the first update.
+    step. step_num counts from 1: the optimizer's `iterations` is 0 at the first update.
 
     Args:
         d_model: width of the model.

@@ -35,8 +35,7 @@ class TrainingStep:
     """A model, its optimizer, and the compiled function that trains them.
 
     Every replica receives the whole global batch, which is small, and processes its own rows: row n
-        belongs to replica n mod R. So the batch and the loss are the same for any number of
-        replicas.
+    belongs to replica n mod R. So the batch and the loss are the same for any number of replicas.
 
     Args:
         model_config: the configuration of the model to build.
@@ -143,8 +142,9 @@ class TrainingStep:
             tokens: float32 scalar, the number of target tokens in the global batch, without
                 padding.
 
-        Returns: Losses summed over the rows, and gradients of the smoothed loss, divided by
-            `tokens` and scaled for the optimizer.
+        Returns:
+            Losses summed over the rows, and gradients of the smoothed loss, divided by `tokens` and
+            scaled for the optimizer.
         """
         variables = [variable.value for variable in self.model.trainable_variables]
         with tf.GradientTape() as tape:

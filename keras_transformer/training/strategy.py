@@ -30,8 +30,9 @@ def make_strategy(
         addresses: the workers, for "multi_worker".
         connect_seconds: how long to wait for all workers.
 
-    Raises: InputError: if the arguments are incompatible, there is no GPU for "mirrored", workers
-        are missing, or TensorFlow cannot start a server at this worker's address.
+    Raises:
+        InputError: if the arguments are incompatible, there is no GPU for "mirrored", workers are
+            missing, or TensorFlow cannot start a server at this worker's address.
     """
     rule = "must be used with the strategy mirrored or multi_worker"
     require(replicas is None or name != "one_device", "replicas", rule, name)

@@ -48,8 +48,8 @@ def carry_over(
     """Copies a trained model's weights into a new one.
 
     Embedding rows are matched by subword: a subword in both vocabularies keeps its row, and other
-        rows keep their initial values. A stack with fewer layers than the trained one takes those
-        returned by `kept_layers`.
+    rows keep their initial values. A stack with fewer layers than the trained one takes those
+    returned by `kept_layers`.
 
     Args:
         trained: the model to copy from.
@@ -57,10 +57,12 @@ def carry_over(
         model: the new model, with the same layers, or fewer of them.
         vocabularies: the vocabularies of `model`.
 
-    Returns: For each embedding in `model`, by the path of its matrix: its number of rows, and how
-        many of them were copied.
+    Returns:
+        For each embedding in `model`, by the path of its matrix: its number of rows, and how many
+        of them were copied.
 
-    Raises: InputError: if the layers differ, or the trained model has fewer of them.
+    Raises:
+        InputError: if the layers differ, or the trained model has fewer of them.
     """
     trained_depths = _with_both_depths(trained.config)
     depths = _with_both_depths(model.config)

@@ -27,7 +27,8 @@ def by_utility(
         utility: "chrf" or "bleu", for sentences.
         sampled: whether they were sampled rather than searched.
 
-    Returns: The translations, with expected utilities, in percent, as scores.
+    Returns:
+        The translations, with expected utilities, in percent, as scores.
     """
     from sacrebleu.metrics import BLEU, CHRF  # not needed if nothing is ranked
 

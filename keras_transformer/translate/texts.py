@@ -25,7 +25,8 @@ MIN_TEXTS_PER_THREAD = 64  # fewer are encoded faster by one thread
 def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> DecodingConfig:
     """Returns `decoding` with options replaced; those that are None are ignored.
 
-    Raises: InputError: for an invalid option value.
+    Raises:
+        InputError: for an invalid option value.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if "forbidden_phrases" in given:
@@ -99,7 +100,8 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
         texts: the caller's texts.
         argument: the caller's name for them, for errors.
 
-    Raises: InputError: for a single string, or for items that are not strings.
+    Raises:
+        InputError: for a single string, or for items that are not strings.
     """
     is_many = _is_many(texts)
     rule = 'must be a list of strings; for one text write ["..."]'

@@ -97,7 +97,7 @@ class Translator:
         """The Transformer, a keras.Model that is compiled for `fit`.
 
         It is read on first access and is a copy: changing it does not change this translator. Save
-            it with `model.save` next to its vocabulary files, and load that.
+        it with `model.save` next to its vocabulary files, and load that.
 
         Raises:
             InputError: for an ensemble, and for an export with int8 weights.
@@ -168,11 +168,13 @@ class Translator:
             to: the language, one of `target_languages`. It can be omitted if the model has one
                 target language, or if the texts have codes, as in ">>de<< A dog."
 
-        Returns: The texts, as `translate` and the graphs of an export take them; unchanged for a
-            model without codes.
+        Returns:
+            The texts, as `translate` and the graphs of an export take them; unchanged for a model
+            without codes.
 
-        Raises: InputError: for a language that the model does not know, for a missing language if a
-            text has no code, and for a text with a code if a language is given.
+        Raises:
+            InputError: for a language that the model does not know, for a missing language if a
+                text has no code, and for a text with a code if a language is given.
         """
         texts = as_texts(texts, "texts")
         known = ", ".join(self.target_languages) or "none, as the model has one target language"
@@ -398,8 +400,9 @@ class Translator:
             phrases: any number of phrases.
             argument: the caller's name for them, for errors.
 
-        Raises: InputError: for a phrase without subwords, or with characters missing from the
-            vocabulary.
+        Raises:
+            InputError: for a phrase without subwords, or with characters missing from the
+                vocabulary.
         """
         rows = encoded(self.vocabularies.target, [phrase.strip(SPACES) for phrase in phrases])
         wrong = [

@@ -22,7 +22,8 @@ class VocabularyPair(NamedTuple):
     def load(folder: str | os.PathLike) -> "VocabularyPair":
         """Reads the vocabularies in a data or model directory.
 
-        Raises: InputError: for missing, superfluous or damaged files.
+        Raises:
+            InputError: for missing, superfluous or damaged files.
         """
         files = []
         for name in SHARED + SEPARATE:

@@ -33,7 +33,8 @@ class WordPieces:
     Args:
         content: the file's content, one piece per line.
 
-    Raises: ValueError: if it is not such a file.
+    Raises:
+        ValueError: if it is not such a file.
     """
 
     def __init__(self, content: bytes):
