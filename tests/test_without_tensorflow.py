@@ -118,4 +118,4 @@ def test_what_needs_tensorflow_says_so(without_tensorflow, untrained, prepared, 
     process = without_tensorflow(BIN / f"{program}.py", *arguments)
     _, errors = process.communicate("a line\n", PATIENCE)
     assert process.returncode == 1
-    check_line(errors, "TensorFlow", "none installed")
+    check_line(errors, "TensorFlow", "not installed")

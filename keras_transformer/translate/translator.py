@@ -187,7 +187,7 @@ class Translator:
         for text in texts:
             codes = self._codes_in(text)
             if to is not None:
-                rule = "must not have language codes, which to adds"
+                rule = "must not contain language codes if `to` is given"
                 require(not codes, "texts", rule, shown(text))
             elif text.strip():
                 begins_with_code = codes and text.startswith(codes[0])

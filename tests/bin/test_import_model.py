@@ -114,7 +114,7 @@ def test_wrong_paths(call_program, tmp_path):
         (["--path=/dev/zero"], "--path", "/dev/zero", "directory"),
         ([f"--path={model.parent}"], model, "device", "file"),
         ([f"--path={keras_file}", "--format=keras"], keras_file, "device", "Transformer"),
-        ([f"--path={tmp_path}"], "--path", "0 of *.npz", "config.json"),
+        ([f"--path={tmp_path}"], "--path", "0 *.npz", "config.json"),
         ([f"--path={tmp_path}", "--format=keras"], "--path", tmp_path, ".keras"),
     ):
         done = call_program("import_model", model_dir, *flags)

@@ -137,7 +137,7 @@ def test_the_help_of_a_program_lists_its_flags(command):
     code, output, errors = command("train", "--help")
     assert (code, errors) == (0, "")
     assert (
-        "  --preset: The model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
+        "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
     )
     groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
     assert "--accumulate_steps: " in groups["optimization"]

@@ -56,7 +56,7 @@ def test_table(results):
     assert cells(lines[0]) == ["text", "BLEU", "% of plain", "chrF"]
     assert cells(lines[2]) == ["as it is", "80.00", "100.0", "90.00"]
     assert cells(lines[6])[:3] == ["without the last full stop", "66.87", "83.6"]
-    assert lines[7].startswith("66.67% of 3 words alone have a translation of more than 3 words,")
+    assert lines[7].startswith("66.67% of 3 words translated alone give more than 3 words,")
     # A model that translates nothing right has no share of its plain score.
     nothing = {
         **results,

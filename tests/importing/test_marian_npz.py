@@ -110,7 +110,7 @@ def opus(texts, tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "place", "argument", "received"),
     [
-        (removed("model.npz"), None, "path", "0 of *.npz"),
+        (removed("model.npz"), None, "path", "0 *.npz"),
         (shortened("model.npz"), "model.npz", None, None),
         (shortened("source.spm"), "source.spm", None, None),
         (shortened("vocab.yml"), "vocab.yml", None, None),

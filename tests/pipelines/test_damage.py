@@ -174,7 +174,7 @@ def test_a_repair_that_gives_other_files_is_refused(run, data_dir, monkeypatch):
     monkeypatch.setattr(
         Sharding, "_generator", lambda shards, *place: generator(shards, *place, "other")
     )
-    with refused(None, "another file", place=SECOND):
+    with refused(None, "different content", place=SECOND):
         run(data_dir)
 
 

@@ -66,8 +66,8 @@ class TestCodes:
             ("a dog", None, "to", '"a dog"', "given"),
             (" >>de<< a", None, "to", '" >>de<< a"', "given"),
             (">>fr<< a", None, "to", '">>fr<< a"', "given"),
-            (">>de<< a", "de", "texts", '">>de<< a"', "without"),
-            ("a >>cs<< b", "de", "texts", '"a >>cs<< b"', "without"),
+            (">>de<< a", "de", "texts", '">>de<< a"', "must not"),
+            ("a >>cs<< b", "de", "texts", '"a >>cs<< b"', "must not"),
             (">>de<< >>cs<< b", None, "texts", '">>de<< >>cs<< b"', "beginning"),
         ],
     )
