@@ -332,7 +332,7 @@ def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
         record.args for record in caplog.records if "compilation" in record.msg
     )
     assert (rows, length, count) == (6, 5, 1) and seconds > 0
-    assert "XLA: 2 shapes, rows x length of both sides: 7x4 6x5" in caplog.text
+    assert "XLA: 2 shapes, rows x length for both sides: 7x4 6x5" in caplog.text
 
 
 def test_profile_and_histograms_on_request(tmp_path):
