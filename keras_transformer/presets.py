@@ -17,7 +17,7 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
     # Not in the paper, for fast translation: six layers encode a sentence once, and only two layers
     # # decode each token. It has the sizes of student.tiny11 in github.com/browsermt/students,
-    # whose # decoder uses SSRUs instead of self-attention (Kim et al. 2019,
+    # whose decoder uses SSRUs instead of self-attention (Kim et al. 2019,
     # aclanthology.org/D19-5632).
     "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
     # Table 3 (A): heads, at the same amount of computation.

@@ -1,8 +1,7 @@
-"""Translates a file or a stream of any format of documents/formats.py.
+"""Translates a file or a stream in any format listed in documents/formats.py.
 
-Text is read, translated and written in parts: a stream of any length takes a bounded part of
-memory, and from a terminal each line is answered before the next is read. Other formats are read
-whole.
+Text is read, translated and written in parts: a stream of any length needs bounded memory, and on a
+terminal each line is answered before the next is read. Files in other formats are read whole.
 """
 
 import dataclasses
@@ -43,39 +42,39 @@ from keras_transformer.files.paths import RemotePath, to_path
 from keras_transformer.files.reading import opened, uncompressed_name
 from keras_transformer.output_files import STANDARD_STREAM
 
-if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.translate.translator import Translator
 
-FIRST_BYTES = 16  # by which kinds of files are known
+FIRST_BYTES = 16  # enough to recognize file types
 
 
 @dataclasses.dataclass(frozen=True)
 class DocumentConfig:
-    """The input and output of a document's translation, and its options."""
+    """The input, output and options for translating a document."""
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
     format: Annotated[str, one_of(*sorted(FORMATS))] | None = option(
         None,
-        "Format of the input. The default goes by the ending of its name, and is text for unknown "
-        "endings. wrapped is text whose paragraphs run over several lines.",
+        "Format of the input. The default follows from the file extension, and is text for unknown "
+        "extensions. wrapped is text whose paragraphs span several lines.",
     )
     columns: tuple[str, ...] | None = option(
         None,
-        "Columns or keys to translate in formats tsv, csv and jsonl, by name, or number from 1.",
+        "Columns or keys to translate in tsv, csv and jsonl, by name or by number from 1.",
     )
     language: str | None = option(
         None,
-        "Language of the input, such as en, whose rules split it into sentences. The default is "
-        "that of the training data.",
+        "Language of the input, such as en, which selects the rules for splitting sentences. The "
+        "default is the language of the training data.",
     )
     case: Annotated[str, one_of(*CASE_RULES)] = option(
         "auto",
         "auto: normalize all-caps sentences and English title case before translation, and restore "
-        "all-caps after it; keep: translate the text as it is written.",
+        "all-caps in translations; keep: translate the text as written.",
     )
-    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
-    to: str | None = None  # the language to translate into, of a model of several
+    terminology: dict[str, str] | None = None  # source phrase -> required phrase
+    to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
         check_fields(self)
@@ -85,21 +84,21 @@ class DocumentConfig:
         format = FORMATS[self.read_as]
         if format.is_archive and self.output != STANDARD_STREAM:
             is_same = uncompressed_name(self.output).suffix.lower() in format.endings
-            rule = f"must end in {' or '.join(format.endings)} for such an input"
+            rule = f"must end in {' or '.join(format.endings)} for this input"
             require(is_same, "output", rule, repr(self.output))
 
     @property
     def read_as(self) -> str:
-        """The format in which the input is read."""
+        """The format used to read the input."""
         return self.format or format_of(self.input)
 
     def check_content(self) -> None:
         """Refuses a file that cannot be decoded or read in its format, before a model is loaded.
 
-        A stream is not looked at: it can be read once.
+        Streams are not checked, as they can only be read once.
 
         Raises:
-            InputError: naming the file, and the line.
+            InputError: names the file and the line.
         """
         path = to_path(self.input)
         if self.input == STANDARD_STREAM or isinstance(path, RemotePath) or not path.is_file():
@@ -118,14 +117,14 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
 
     Returns:
         {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
-        could not be cut to the model's limit), "unfinished" (those whose translation reached its
-        length limit), "from_memory" (those that a translation memory had; in these three, equal
-        sentences count once), "seconds", "output"}, and what the checkpoint is.
+        could not be cut to the model's limit), "unfinished" (sentences whose translation reached
+        the length limit), "from_memory" (sentences found in a translation memory; these three count
+        equal sentences once), "seconds", "output"}, and a description of the checkpoint.
 
     Raises:
-        InputError: for a line that is not in the encoding of the document, naming it: of text,
-            which is UTF-8, the lines before it are written if the output is stdout. An output file
-            is written whole or not at all.
+        InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
+            before it are written if the output is stdout. An output file is written whole or not at
+            all.
     """
     start, lines = time.monotonic(), 0
     format = config.read_as
@@ -160,24 +159,24 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
 
 
 def _counted(document: Document, translated: Iterator[str], bar: tqdm) -> Iterator[str]:
-    """Yields the parts of a document that are translated, and shows how many there are."""
+    """Yields the translated parts of a document, and shows their number."""
     for part, text in zip(document.parts, translated, strict=True):
         yield text
         bar.update(isinstance(part, Segment))
 
 
 def _lines(text: str | bytes, document: Document) -> int:
-    """The lines of a text; of an archive, its paragraphs."""
+    """Counts the lines of a text, or the paragraphs of an archive."""
     if isinstance(text, bytes):
         return len(document.segments)
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
 def suggest_wrapped(text: str, name: str) -> None:
-    """Says on stderr what to do where a text looks as if its paragraphs go over several lines."""
+    """Suggests format=wrapped on stderr if the text's paragraphs seem to span several lines."""
     if (number := continued_line(text)) is not None:
-        tqdm.write(  # beside the bar
-            f"{name}:{number}: this line seems to go on in the next one, but each line is "
+        tqdm.write(  # leaves the progress bar intact
+            f"{name}:{number}: this line seems to continue on the next, but each line is "
             f"translated as a paragraph; format={WRAPPED} joins the lines of a paragraph",
             file=sys.stderr,
         )
@@ -186,7 +185,7 @@ def suggest_wrapped(text: str, name: str) -> None:
 def _read(
     text: str | bytes, language: str, config: DocumentConfig, target: str | None = None
 ) -> Document:
-    """Reads a document; an error names the file."""
+    """Reads a document; errors name the file."""
     try:
         return read_document(text, config.read_as, language, config.columns, target)
     except InputError as error:
@@ -194,7 +193,7 @@ def _read(
 
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str | bytes]:
-    """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
+    """Yields the input in pieces: `size` lines of text at a time, or the whole of another file."""
     if format == TEXT:
         yield from map("".join, in_chunks(lines_of(file, name, keep_ends=True), size))
         return

@@ -1,14 +1,14 @@
-"""Translates a file or a stream line by line, however long, holding a bounded part in memory.
+"""Translates a file or a stream of any length line by line, in bounded memory.
 
 Output line i answers input line i (see files/reading.py); with `n_best` > 1, up to that many lines
-do, best first. Columns are separated by tabs:
+do, best first. The columns are separated by tabs:
 
-    [number of the input line, from 1, if n_best > 1] [what was asked for] translation
+    [number of the input line, from 1, if n_best > 1] [requested columns] translation
 
-What may be asked for is `scores`, a number; `alignments`, the aligned words as "0-0 1-2", from 0
-(Pharaoh format); and `token_scores`, two columns of as many parts with spaces between them:
-subwords, and their log-probabilities. With `target_prefixes`, a line of the input may have a tab,
-and after it the beginning of its translation.
+The columns on request are `scores`, a number; `alignments`, the aligned words as "0-0 1-2", from 0
+(Pharaoh format); and `token_scores`, two columns: the subwords and their log-probabilities, both
+separated by spaces. With `target_prefixes`, an input line may contain a tab followed by the
+beginning of its translation.
 """
 
 import contextlib
@@ -37,35 +37,35 @@ from keras_transformer.output_files import (
 from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of
 
-if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.translate.translator import Translator
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
-SHOWN_NUMBERS = 10  # of lines, in a warning about them
+SHOWN_NUMBERS = 10  # line numbers in a warning
 
 
 @dataclasses.dataclass(frozen=True)
 class LinesConfig:
-    """The input and output of a translation line by line, and its options."""
+    """The input, output and options for translating line by line."""
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
     n_best: int = option(
         1,
-        "Translations of each line; above 1, each output line begins with the number of its input "
+        "Translations per line; above 1, each output line begins with the number of its input "
         "line.",
     )
-    scores: bool = option(False, "Write the score and a tab before each translation.")
-    alignments: bool = option(False, "Write word alignments, such as 0-0 1-2, and a tab before it.")
+    scores: bool = option(False, "Write the score before each translation, separated by a tab.")
+    alignments: bool = option(False, "Write word alignments such as 0-0 1-2 before it.")
     token_scores: bool = option(
-        False, "Write its subwords, a tab, their log-probabilities and a tab before it."
+        False, "Write its subwords and their log-probabilities, as two columns, before it."
     )
     target_prefixes: bool = option(
         False,
-        "A line may have a tab after its text, and then the words its translation begins with.",
+        "Input lines may contain a tab followed by the beginning of their translation.",
     )
-    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
-    to: str | None = None  # the language to translate into, of a model of several
+    terminology: dict[str, str] | None = None  # source phrase -> required phrase
+    to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
         require(self.n_best >= 1, "n_best", "must be at least 1", self.n_best)
@@ -74,7 +74,7 @@ class LinesConfig:
 
 
 def check_streams(input: str, output: str) -> None:
-    """Raises an InputError where input cannot be read, or output not be written."""
+    """Raises an InputError if the input cannot be read or the output cannot be written."""
     path = to_path(input)
     readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
     readable |= input == STANDARD_STREAM and sys.stdin is not None
@@ -87,9 +87,9 @@ def check_streams(input: str, output: str) -> None:
 
 @contextlib.contextmanager
 def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output | BinaryIO, bool]]:
-    """Opens what is read and what is written, and says whether a terminal is read."""
+    """Opens the input and the output; yields both, and whether the input is a terminal."""
     if is_device(input):
-        print(f"waiting for what is written to {input}", file=sys.stderr)
+        print(f"waiting for input from {input}", file=sys.stderr)
     from_stdin = input == STANDARD_STREAM
     with (
         contextlib.nullcontext(sys.stdin.buffer) if from_stdin else opened(input) as source,
@@ -102,31 +102,31 @@ def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output |
 
 
 def name_of(input: str) -> str:
-    """The name of the input in errors."""
+    """Returns the name of the input for errors."""
     return "stdin" if input == STANDARD_STREAM else input
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
-    """Translates all lines of the input; from a terminal, each before the next is read.
+    """Translates all lines of the input; on a terminal, each before the next is read.
 
-    A warning on stderr at the end has the numbers of the lines that were cut as too long, and
-    another one of those whose translation reached its length limit.
+    At the end, warnings on stderr list the lines that were truncated, and those whose translation
+    reached the length limit.
 
     Returns:
-        {"lines", "truncated" (lines cut as too long), "unfinished" (translations that reached their
-        length limit), "from_memory" (lines that a translation memory had), "seconds", "output"},
-        what the checkpoint is, and the counts of a parser.
+        {"lines", "truncated" (lines cut to the model's limit), "unfinished" (translations that
+        reached the length limit), "from_memory" (lines found in a translation memory), "seconds",
+        "output"}, a description of the checkpoint, and a parser's counts.
 
     Raises:
-        InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
-            output is stdout. An output file is written whole or not at all.
+        InputError: names a line that is not UTF-8; the lines before it are written if the output is
+            stdout. An output file is written whole or not at all.
     """
     start, count = time.monotonic(), 0
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
     name = name_of(config.input)
     counts = translator.new_counts()
-    translator.with_codes([], config.to)  # refuses a language before anything is read
+    translator.with_codes([], config.to)  # rejects an unknown language before reading anything
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
         tqdm(unit="line", disable=is_terminal) as bar,
@@ -159,7 +159,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
 
 
 def warn(name: str, numbers: Sequence[int], reason: str) -> None:
-    """Prints a warning about some lines of a file on stderr; nothing if there are none."""
+    """Prints a warning about lines of a file on stderr, if there are any."""
     if not numbers:
         return
     listed = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
@@ -173,7 +173,7 @@ def warn(name: str, numbers: Sequence[int], reason: str) -> None:
 def translate_chunk(
     translator: "Translator", lines: Sequence[str], config: LinesConfig
 ) -> list[list[Translation]]:
-    """Translates lines as they are, or as texts with the beginnings of their translations."""
+    """Translates lines, which may contain the beginnings of their translations."""
     texts, prefixes = list(lines), None
     if config.target_prefixes:
         parts = [line.partition("\t") for line in lines]
@@ -190,12 +190,11 @@ def translate_chunk(
 
 
 def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
-    """Yields the lines of the input as `files.reading.text_lines` does.
+    """Yields the lines of the input, like `files.reading.text_lines`.
 
     Raises:
-        InputError: for a line that is not UTF-8, naming it, and where the input is badly
-            compressed.
-        OSError: where it cannot be read; it has the name of the input.
+        InputError: names a line that is not UTF-8; also for damaged compressed input.
+        OSError: names the input if it cannot be read.
     """
     with reading(name):
         yield from text_lines(source, name, keep_ends)
@@ -203,7 +202,7 @@ def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[s
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Raises an InputError where the input is badly compressed; an OSError gets its name."""
+    """Raises an InputError for damaged compressed input; adds its name to an OSError."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -213,7 +212,7 @@ def reading(name: str) -> Iterator[None]:
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Yields lists of `size` lines, and a shorter one; lines before an error precede it."""
+    """Yields lists of `size` lines, the last one shorter; yields all lines before an error."""
     chunk: list[str] = []
     try:
         for line in lines:
@@ -230,7 +229,7 @@ def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def format_answer(number: int, translations: Sequence[Translation], config: LinesConfig) -> str:
-    """Formats the answer to one input line, its line ends included."""
+    """Formats the output for one input line, including line ends."""
     rows = []
     for answer in translations[: config.n_best]:
         columns = [str(number)] if config.n_best > 1 else []

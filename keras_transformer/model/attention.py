@@ -10,8 +10,8 @@ from keras_transformer.model.masks import causal_mask, combine_masks, window_mas
 from keras_transformer.model.positions import rotate
 
 # Added to the scores of masked keys. It is finite, so that fully masked rows (padding) give weights
-# # rather than NaN, and far enough below any score that masked keys have a weight of exactly 0 in
-# all # other rows.
+# rather than NaN, and far enough below any score that masked keys have a weight of exactly 0 in all
+# other rows.
 MASKED_SCORE = -1e9
 
 

@@ -55,7 +55,7 @@ def rotate(vectors, positions):
     cosines = ops.cast(ops.cos(angles), vectors.dtype)
     sines = ops.cast(ops.sin(angles), vectors.dtype)
     # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i). Numbers only move and change signs, so
-    # nothing # is rounded. The product takes a sixth of the time of strided slices.
+    # nothing is rounded. The product takes a sixth of the time of strided slices.
     quarter_turn = np.kron(np.eye(width // 2), [[0, 1], [-1, 0]])
     turned = ops.matmul(vectors, ops.cast(quarter_turn, vectors.dtype))
     return vectors * cosines + turned * sines

@@ -196,7 +196,7 @@ def test_lines_of_a_paragraph_are_translated_together(run, capsys):
 def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
     assert run(WRAPPED_LINES, streams).output == WRAPPED_LINES.upper()
     hints = [line for line in capsys.readouterr().err.splitlines() if "format=" in line]
-    assert len(hints) == 1 and ":1: this line seems to go on in the next one" in hints[0]
+    assert len(hints) == 1 and ":1: this line seems to continue on the next" in hints[0]
     run(WRAPPED_LINES, format="text")
     run(b"A sentence.\nAnother one.\n")
     assert "format=" not in capsys.readouterr().err
