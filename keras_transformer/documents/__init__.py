@@ -1,1 +1,1 @@
-"""Whole texts: sentences, markup, and the formats of files, around a function that translates."""
+"""Translates whole texts: splits sentences, and handles markup and file formats."""

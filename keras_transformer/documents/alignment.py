@@ -1,13 +1,13 @@
-"""Which units of a translation come from which units of its sentence.
+"""Finds which units of a translation come from which units of its sentence.
 
-Both are cut into units, which are words and punctuation marks:
+Both are split into units, which are words and punctuation marks:
 
     sentence.model_text   "Press the button."      sources  Press the button .
     translation           "Die Taste drücken."     targets  Die Taste drücken .
 
-A model links parts of the two texts, whatever its subwords are. So a unit of the translation is
-aligned to parts of the source, each with as many characters as they share. All numbers of units
-here are those of the translation: 0 is "Die". All spans are of characters, in either text.
+A model links parts of the two texts, depending on its subwords. So a unit of the translation is
+aligned to parts of the source, each weighted by the number of linked characters. All unit numbers
+here count units of the translation: 0 is "Die". All spans are spans of characters, in either text.
 """
 
 import bisect
@@ -20,11 +20,11 @@ from keras_transformer.documents.marked import Element, MarkedSentence
 from keras_transformer.documents.sentences import is_unspaced
 from keras_transformer.translate.answers import Link, Span
 
-_PUNCTUATION_WEIGHT = 0.5  # its alignment is less reliable than that of words
+_PUNCTUATION_WEIGHT = 0.5  # its alignment is less reliable than a word's
 
 
 def units(text: str) -> list[Span]:
-    """The words and punctuation marks of a text; in scripts without spaces, its characters."""
+    """Returns a text's words and punctuation marks, or its characters in scripts without spaces."""
     spans: list[Span] = []
     place = 0
     for kind, characters in groupby(text, _kind):
@@ -33,7 +33,7 @@ def units(text: str) -> list[Span]:
         if kind == "accent" and spans and spans[-1][1] == place:
             spans[-1] = (spans[-1][0], end)
         elif kind == "word":
-            # What has an accent in it is one word.
+            # Letters with combining accents belong to one word.
             joined = spans and spans[-1][1] == place and _kind(text[place - 1]) == "accent"
             joined = joined and not is_unspaced(text[spans[-1][0]])
             start = spans.pop()[0] if joined else place
@@ -59,15 +59,15 @@ class Alignment:
     """The alignment of a sentence and its translation.
 
     Attributes:
-        sentence: with its marks.
-        translation: of `sentence.model_text`.
+        sentence: the sentence with its marks.
+        translation: the translation of `sentence.model_text`.
         sources: the units of `sentence.model_text`, as spans in it.
-        targets: the units of the translation, as spans in it.
-        aligned: for each of the targets, the spans in `sentence.model_text` that it is aligned to,
-            and how many characters of it are.
+        targets: the units of the translation, likewise.
+        aligned: for each target, the spans in `sentence.model_text` that it is aligned to, and the
+            number of its aligned characters.
 
     Args:
-        links: between `sentence.model_text` and the translation; any number of them.
+        links: any number of links between `sentence.model_text` and the translation.
     """
 
     def __init__(self, sentence: MarkedSentence, translation: str, links: Sequence[Link]):
@@ -85,18 +85,18 @@ class Alignment:
                 unit += 1
 
     def word(self, unit: int) -> str:
-        """The text of a unit of the translation."""
+        """Returns the text of a unit of the translation."""
         return self.translation[slice(*self.targets[unit])]
 
     def is_word(self, unit: int) -> bool:
-        """Whether a unit of the translation is a word, and no punctuation mark."""
+        """Whether a unit of the translation is a word rather than a punctuation mark."""
         return any(map(str.isalnum, self.word(unit)))
 
     def _with_equal_words(self, links: list[Link]) -> list[Link]:
-        """Cuts words with marks in them, as H<sub>2</sub>O, and the same words of the translation.
+        """Links words that contain marks, such as H<sub>2</sub>O, to the same words translated.
 
         Returns:
-            The links, with those of such words to their equals in place of what they had.
+            The links, with these words' own links replaced.
         """
         for start, end in list(self.sources):
             inner = sorted(place for place in self.sentence.places if start < place < end)
@@ -118,7 +118,7 @@ class Alignment:
         return links
 
     def range_of(self, element: Element) -> Span:
-        """Where an element is in the text that was translated; whole words if it is within one."""
+        """Returns an element's span in the translated text, widened to whole words."""
         start, end = element.span
         if start == end:
             return start, end
@@ -127,7 +127,7 @@ class Alignment:
         return (starts or [start])[0], (ends or [end])[0]
 
     def agreement(self, span: Span) -> list[float]:
-        """How well each unit agrees with part of the source, from -1 to 1; 0 if not aligned."""
+        """Scores how well each unit matches a source span, from -1 to 1; 0 if not aligned."""
         found = []
         for unit, sources in enumerate(self.aligned):
             total = sum(length for _, length in sources)
@@ -140,25 +140,25 @@ class Alignment:
         return found
 
     def proportional(self, span: Span) -> int:
-        """The unit that is as far along in the translation as a span is in the source."""
+        """Returns the unit at a source span's relative position in the translation."""
         distances = [abs(sum(unit) - self._twice_the_place(span)) for unit in self.targets]
         return min(range(len(distances)), key=distances.__getitem__, default=0)
 
     def proportional_slot(self, span: Span) -> int:
-        """The unit that comes after what is as far along."""
+        """Returns the unit after a source span's relative position."""
         return sum(sum(unit) < self._twice_the_place(span) for unit in self.targets)
 
     def _twice_the_place(self, span: Span) -> float:
         return sum(span) / max(len(self.sentence.model_text), 1) * len(self.translation)
 
     def neighbours(self, place: int) -> tuple[Span | None, Span | None]:
-        """The units of the source before and after a place; the same if it is within one."""
+        """Returns the source units before and after a place; the same unit twice if within one."""
         before = [unit for unit in self.sources if unit[0] < place]
         after = [unit for unit in self.sources if unit[1] > place]
         return before[-1] if before else None, after[0] if after else None
 
     def counterpart(self, source: Span | None, first: int, last: int) -> int | None:
-        """The unit from `first` to `last` - 1 that is aligned with one of the source, if any is."""
+        """Returns the unit from `first` to `last` - 1 that is aligned to a source unit, if any."""
         if source is None:
             return None
         agreement = self.agreement(source)
@@ -171,7 +171,7 @@ class Alignment:
 
 
 def overlap(one: Span, other: Span) -> int:
-    """How many characters two spans share."""
+    """Counts the characters that two spans share."""
     return max(min(one[1], other[1]) - max(one[0], other[0]), 0)
 
 

@@ -1,8 +1,8 @@
-"""Documents that are ZIP archives: only the text of their members is changed.
+"""Documents that are ZIP archives: only the text in their members changes.
 
-Word's, OpenDocument's and PowerPoint's files and electronic books are archives of XML, pictures and
-other files. Each member comes back in its place; its bytes are the same where it holds no text.
-Nothing is unpacked to a disk, and nothing in an archive is run.
+Word, OpenDocument, PowerPoint and EPUB files are archives of XML, pictures and other files. The
+members keep their order, and members without text keep their bytes. Nothing is unpacked to disk,
+and nothing in an archive is executed.
 """
 
 import copy
@@ -22,22 +22,22 @@ from keras_transformer.errors import InputError, require
 _MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 30  # of all members, unpacked
 _MOST_TEXT = 1 << 27  # bytes of the members that are read as text
-_SAVE_ANEW = "open it in LibreOffice, and save it anew without a password"
+_SAVE_ANEW = "open it in LibreOffice, and save it again without a password"
 _PLACE = "the document"
 _UNPROTECTED = f"must not be protected: {_SAVE_ANEW}"
 
-Reader = Callable[[str], Parts]  # of the text of a member
+Reader = Callable[[str], Parts]  # reads the text of a member
 
 
 @dataclasses.dataclass(frozen=True)
 class Archive(Document):
-    """A document that is an archive; its parts are those of all members that hold text."""
+    """A document that is an archive; its parts are those of all members with text."""
 
     content: bytes
-    texts: dict[int, int]  # the number of a member that holds text -> of how many parts
+    texts: dict[int, int]  # number of a member with text -> number of its parts
 
     def written(self, translated: Iterable[str]) -> Iterator[bytes]:
-        """Yields the archive, given each of the parts as it is translated."""
+        """Yields the archive's bytes, given its translated parts."""
         remaining = iter(translated)
         result = io.BytesIO()
         with (
@@ -58,18 +58,18 @@ def read_archive(main: str, readers: Mapping[re.Pattern, Reader], content: bytes
     """Reads an archive.
 
     Args:
-        main: the name of a member that each document of the format has.
-        readers: what reads members that hold text, by their names.
+        main: the name of a member that every document in the format has.
+        readers: functions that read members with text, by patterns of their names.
         content: the bytes of the archive.
 
     Raises:
-        InputError: for what is no such archive, or too large when it is unpacked.
+        InputError: for a file that is no such archive, or is too large when unpacked.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check(members, main)
-            if "META-INF/manifest.xml" in archive.namelist():  # of OpenDocument
+            if "META-INF/manifest.xml" in archive.namelist():  # OpenDocument's
                 is_protected = b"encryption-data" in archive.read("META-INF/manifest.xml")
                 require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)
             parts: list[str | Segment] = []
@@ -93,12 +93,12 @@ def read_archive(main: str, readers: Mapping[re.Pattern, Reader], content: bytes
 
 
 def _check(members: list[zipfile.ZipInfo], main: str) -> None:
-    """Refuses archives that are not read, before anything of them is unpacked."""
+    """Rejects unsupported archives before anything is unpacked."""
     names = [member.filename for member in members]
     rule = f"must have at most {_MOST_MEMBERS} members"
     require(len(members) <= _MOST_MEMBERS, None, rule, len(members), _PLACE)
     size = sum(member.file_size for member in members)
-    rule = f"must have at most {_MOST_BYTES} bytes when it is unpacked"
+    rule = f"must have at most {_MOST_BYTES} bytes when unpacked"
     require(size <= _MOST_BYTES, None, rule, size, _PLACE)
     is_protected = any(member.flag_bits & 1 for member in members)
     require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)

@@ -1,22 +1,22 @@
-"""Capitals and English titles, for models that know sentences as they are usually written.
+"""Normalizes all-caps text and English titles, which models have rarely seen.
 
     THE DOG SLEEPS.             The dog sleeps.             Der Hund schläft.  DER HUND SCHLÄFT.
     The Old Dog Sleeps All Day  The old dog sleeps all day  Der alte Hund schläft den ganzen Tag
 
-Titles come back as sentences, as other languages write them.
+Titles are not restored: other languages write them like sentences.
 """
 
 import re
 from collections.abc import Sequence
 from enum import Enum
 
-CASE_RULES = ("auto", "keep")  # whether case is looked at
+CASE_RULES = ("auto", "keep")  # whether to normalize case
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_FEWEST_CAPITALS = 2  # words: "NATO" is a name
-_FEWEST_IN_TITLE = 5  # capitalized words: "Dr. John Smith, Berlin" is none
-_LONG = 5  # letters: shorter words of a title need not be capitalized
-# Words that titles need not capitalize.
+_FEWEST_CAPITALS = 2  # words: a single one, such as "NATO", may be a name
+_FEWEST_IN_TITLE = 5  # capitalized words: "Dr. John Smith, Berlin" is not a title
+_LONG = 5  # letters: shorter words in a title need not be capitalized
+# Words that need not be capitalized in titles.
 _SMALL_IN_TITLES = (
     *("a", "an", "and", "as", "at", "but", "by", "for", "from", "in", "into", "nor", "of", "off"),
     *("on", "onto", "or", "over", "per", "the", "to", "up", "via", "vs", "with"),
@@ -24,7 +24,7 @@ _SMALL_IN_TITLES = (
 
 
 class Case(Enum):
-    """How the words of a sentence are written."""
+    """The capitalization of a sentence."""
 
     SENTENCE = "sentence"
     CAPITALS = "capitals"
@@ -32,7 +32,7 @@ class Case(Enum):
 
 
 def case_of(text: str, language: str) -> Case:
-    """Finds the case of a sentence in a language such as "en"."""
+    """Determines the case of a sentence in a language such as "en"."""
     words = _WORD.findall(text)
     letters = "".join(words)
     if len(words) >= _FEWEST_CAPITALS and letters == letters.upper() != letters.lower():
@@ -51,12 +51,12 @@ def _is_title(text: str, words: Sequence[str]) -> bool:
 
 
 def _may_be_in_titles(word: str) -> bool:
-    """Whether a word is written so in titles alone: of sentences, most have other small words."""
+    """Whether a word may be in a title; most sentences contain other lower-case words."""
     return not word[0].islower() or word in _SMALL_IN_TITLES
 
 
 def in_sentence_case(text: str) -> str:
-    """Writes a sentence in small letters after the first one; it keeps its length."""
+    """Writes a sentence in lower case after its first letter, keeping its length."""
     written = [small if len(small := letter.lower()) == 1 else letter for letter in text]
     first = next((place for place, letter in enumerate(text) if letter.isalpha()), None)
     if first is not None:

@@ -1,9 +1,9 @@
 """Word documents (.docx): paragraphs of the body, tables, headers, notes, comments and text boxes.
 
-Runs with the same properties are joined (runs.py); the language of a run, by which Word checks its
-spelling, is left out where it is translated. Links, insertions that are tracked, and fields of
-links are elements. What is deleted or moved away, other fields, code, hidden text and what is
-marked "no proofing" stays, and so do pictures; their alternative texts are translated.
+Runs with the same properties are joined (runs.py); translated runs lose their language, which Word
+uses to check spelling. Links, tracked insertions and link fields are elements. Text that is
+deleted, moved away, hidden, code or marked "no proofing" stays, as do other fields and pictures;
+their alternative texts are translated.
 """
 
 import re
@@ -46,7 +46,7 @@ class _Reader:
         self.xml = xml
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
-        """Yields the paragraphs in an element, and what else in it is language."""
+        """Yields the paragraphs and other translatable text in an element."""
         for child in element.elements:
             if child.name == "w:p":
                 yield from self._paragraph(child)
@@ -70,7 +70,7 @@ class _Reader:
             yield Found(start, end, [segment])
 
     def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
-        """Adds what is in a paragraph, or in a link."""
+        """Adds the content of a paragraph or a link."""
         number = 0
         while number < len(elements):
             element = elements[number]
@@ -90,7 +90,7 @@ class _Reader:
             number += 1
 
     def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
-        """Adds a field; what it shows is translated if it is the text of a link."""
+        """Adds a field; the text of a link is translated."""
         shown = next((n for n, one in enumerate(elements) if "separate" in _field_signs(one)), None)
         codes = (code.text for one in elements for code in one.walk() if code.name == "w:instrText")
         if shown is None or not "".join(codes).strip().upper().startswith("HYPERLINK"):
@@ -123,7 +123,7 @@ class _Reader:
                 self._keep(runs, child, f"<w:r>{written}", "</w:r>")
 
     def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
-        """Adds what is not translated, but for what it holds: a text box, an alternative text."""
+        """Adds an untranslated element; text boxes and alternative texts in it are translated."""
         parts = self.xml.parts(self._around(element), element.start, element.end)
         has_language = any(isinstance(part, Segment) for part in parts)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"
@@ -143,13 +143,13 @@ def _is_on(element: XmlElement) -> bool:
 
 
 def _is_code(properties: XmlElement | None, name: str) -> bool:
-    """Whether the style of a paragraph or a run is one of code."""
+    """Whether a paragraph or a run has a style for code."""
     style = properties.child(name) if properties else None
     return style is not None and _CODE.fullmatch(style.attributes.get("w:val", "")) is not None
 
 
 def _field_signs(run: XmlElement) -> list[str]:
-    """The marks of fields in a run: "begin", "separate", "end"."""
+    """Returns the field marks in a run: "begin", "separate", "end"."""
     if run.name != "w:r":
         return []
     signs = (one.attributes.get("w:fldCharType") for one in run.elements if one.name == "w:fldChar")
@@ -157,7 +157,7 @@ def _field_signs(run: XmlElement) -> list[str]:
 
 
 def _end_of_field(elements: Sequence[XmlElement], first: int) -> int | None:
-    """Where a field ends that begins at a place, if it ends beside it; the number of its run."""
+    """Returns the index of the run that ends the field begun at `first`, if a sibling."""
     if elements[first].name == "w:fldSimple":
         return first
     depth = 0

@@ -1,7 +1,7 @@
-"""The bytes of a document as text: by its byte order mark, else as it declares, else as UTF-8.
+"""Decodes a document by its byte order mark, its declared encoding, or as UTF-8.
 
-What this project writes is UTF-8. So a document that declares another encoding is given a
-declaration of UTF-8 when it is read, and all else of it stays.
+All output is UTF-8. So if a document declares another encoding, reading replaces the declaration by
+UTF-8 and leaves the rest unchanged.
 """
 
 import codecs
@@ -13,7 +13,7 @@ from keras_transformer.files.reading import UTF_16_MARKS
 
 UTF_8 = "utf-8"
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, **UTF_16_MARKS}
-# A page that declares the first is read by browsers as the second, which has further characters.
+# Browsers read pages that declare the first as the second, which has more characters.
 _OF_PAGES = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
@@ -22,40 +22,40 @@ _OF_PAGES = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
-_PLACE_OF_CHARSET = "CHARSET"  # in a catalogue made of a template: none has been declared yet
-_HEAD = 4096  # characters of a page among which its declaration is; browsers look at 1024 bytes
+_PLACE_OF_CHARSET = "CHARSET"  # in a catalogue made from a template: not declared yet
+_HEAD = 4096  # characters of a page to search for a declaration; browsers search 1024 bytes
 
 _NAME = r"(?P<name>[\w.:-]+)"
 _OF_XML = re.compile(rf"\ufeff?\s*<\?xml(?=\s)[^>]*?\sencoding\s*=\s*[\"']{_NAME}")
 _OF_META = re.compile(rf"\bcharset\s*=\s*[\"']?\s*{_NAME}", re.IGNORECASE)
 _OF_PO = re.compile(rf'^"Content-Type:[^"\n]*\bcharset={_NAME}', re.MULTILINE)
 
-Declaration = re.Match  # with the name of the encoding as its group "name"
+Declaration = re.Match  # its group "name" is the name of the encoding
 
 
 def decoded(content: bytes, format: str, name: str) -> str:
-    """Decodes a document; what it declares becomes UTF-8.
+    """Decodes a document, and replaces its declared encoding by UTF-8.
 
     Args:
-        content: all of it. A byte order mark decides before what is declared, and stays.
-        format: a name of formats.FORMATS, or "xml". XML, HTML and catalogues declare their
+        content: the whole document. A byte order mark overrides a declaration, and stays.
+        format: a name in formats.FORMATS, or "xml". XML, HTML and catalogues declare their
             encoding.
-        name: of the document, for errors.
+        name: the name of the document, for errors.
 
     Raises:
-        InputError: naming the line, for an encoding that is not known, or bytes that it has not.
+        InputError: names the line, for an unknown encoding or bytes that it cannot decode.
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             return _declaring_utf_8(_text(content, encoding, encoding, name), format)
-    by_byte = content.decode("latin-1")  # a character for each byte
+    by_byte = content.decode("latin-1")  # one character per byte
     declarations = _declarations(by_byte, format)
     declared = declarations[0]["name"] if declarations else UTF_8
     try:
         encoding = _encoding_of(declared, format)
-    except (LookupError, UnicodeError):  # one that Python lacks, or its codec "undefined"
+    except (LookupError, UnicodeError):  # unknown to Python, or its codec "undefined"
         line = by_byte.count("\n", 0, declarations[0].start("name")) + 1
-        rule = "must declare an encoding that is known"
+        rule = "must declare a known encoding"
         raise InputError(None, rule, repr(declared), f"{name}:{line}") from None
     if format == "html" and not declarations and (page := _undeclared(content)) is not None:
         return page
@@ -63,9 +63,9 @@ def decoded(content: bytes, format: str, name: str) -> str:
 
 
 def _undeclared(content: bytes) -> str | None:
-    """A page that declares no encoding and is not UTF-8, as browsers read it; None if they do not.
+    """Decodes a page without a declaration that is not UTF-8 like browsers, or returns None.
 
-    The mark before it declares UTF-8, in which it will be written.
+    A byte order mark is added to declare UTF-8, the encoding of the output.
     """
     try:
         content.decode(UTF_8)
@@ -78,7 +78,7 @@ def _undeclared(content: bytes) -> str | None:
 
 
 def _encoding_of(declared: str, format: str) -> str:
-    """The name of Python's codec for an encoding as a document declares it.
+    """Returns the name of Python's codec for a declared encoding.
 
     Raises:
         LookupError: if there is none.
@@ -86,13 +86,13 @@ def _encoding_of(declared: str, format: str) -> str:
     if declared == _PLACE_OF_CHARSET and format == "po":
         return UTF_8
     encoding = codecs.lookup(declared).name
-    if declared.encode(encoding) != declared.encode("ascii"):  # as in UTF-16: nothing would be read
+    if declared.encode(encoding) != declared.encode("ascii"):  # as UTF-16: unreadable
         return UTF_8
     return _OF_PAGES.get(encoding, encoding) if format == "html" else encoding
 
 
 def _text(content: bytes, encoding: str, declared: str, name: str) -> str:
-    """Decodes bytes that are declared to be of an encoding."""
+    """Decodes bytes in a declared encoding."""
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -103,7 +103,7 @@ def _text(content: bytes, encoding: str, declared: str, name: str) -> str:
 
 
 def _declaring_utf_8(text: str, format: str) -> str:
-    """A document whose declarations are those of UTF-8."""
+    """Replaces a document's declarations by UTF-8."""
     for declaration in reversed(_declarations(text, format)):
         start, end = declaration.span("name")
         if declaration["name"].lower() not in (UTF_8, "utf8"):
@@ -112,7 +112,7 @@ def _declaring_utf_8(text: str, format: str) -> str:
 
 
 def _declarations(text: str, format: str) -> list[Declaration]:
-    """Where a document says which encoding it has; the first one decides."""
+    """Finds a document's declarations of its encoding; the first one counts."""
     found = []
     if format in ("xliff", "xml", "html"):
         found.append(_OF_XML.match(text))
@@ -124,7 +124,7 @@ def _declarations(text: str, format: str) -> list[Declaration]:
 
 
 def _declarations_of_page(head: str) -> list[Declaration | None]:
-    """Where `<meta charset="...">`, or its longer form, gives the encoding of a page."""
+    """Finds the encoding in `<meta charset="...">`, or in its longer form."""
     found = []
     place = 0
     for tag in tags_of(head):

@@ -1,6 +1,6 @@
 """Electronic books (.epub): chapters, which are pages (html.py), title, and table of contents.
 
-A book says in which language it is: in its package (.opf), and at the beginning of each member.
+A book declares its language in its package (.opf), and at the beginning of each member.
 """
 
 import functools
@@ -15,15 +15,15 @@ from keras_transformer.documents.xml_source import XmlSource
 _MAIN = "META-INF/container.xml"
 _CHAPTERS = re.compile(r".*\.(xhtml|html?)", re.IGNORECASE)
 _PACKAGE = re.compile(r".*\.(opf|ncx)", re.IGNORECASE)
-_TITLES = ("dc:title", "dc:description", "text")  # of the book, and of its chapters
-# Where the language stands: an attribute of the element around all others; an element.
+_TITLES = ("dc:title", "dc:description", "text")  # in the package, and in the table of contents
+# Declarations of the language: an attribute of the root element; an element.
 _ROOT = re.compile(r"<(?:html|package|ncx)\b[^>]*>")
 _ATTRIBUTE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _ELEMENT = re.compile(r"(<dc:language\b[^>]*>)[^<]*")
 
 
 def read(content: bytes, target: str | None) -> Archive:
-    """Reads a book, whose translation will be in the language `target`, if that is known."""
+    """Reads a book that will be translated into the language `target`, if known."""
     readers = {_CHAPTERS: _read_chapter, _PACKAGE: _read_titles}
     readers = {
         names: functools.partial(_read_member, reader, target) for names, reader in readers.items()
@@ -36,7 +36,7 @@ def _read_member(reader: Reader, target: str | None, text: str) -> Parts:
 
 
 def _in_language(text: str, language: str) -> str:
-    """A member that says that it is in a language, where it says one."""
+    """Replaces the declared language of a member, if it declares one."""
     text = _ELEMENT.sub(rf"\g<1>{language}", text)
     root = _ROOT.search(text)
     if root is None:

@@ -1,4 +1,4 @@
-"""The formats of documents: their names, the endings of their files, and what reads them."""
+"""The document formats: their names, file extensions and readers."""
 
 import importlib
 from collections.abc import Sequence
@@ -10,22 +10,21 @@ from keras_transformer.files.reading import uncompressed_name
 
 TEXT = "text"
 WRAPPED = "wrapped"
-PLAIN = (TEXT, WRAPPED)  # in which all characters mean themselves
-BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
+PLAIN = (TEXT, WRAPPED)  # without special characters
+BYTE_ORDER_MARK = "\ufeff"  # may begin a file; not part of its text
 
 
 class Format(NamedTuple):
     """A format. Its reader is `read(text: str, language: str) -> Document`.
 
-    That of an archive is `read(content: bytes) -> Archive`.
+    The reader of an archive is `read(content: bytes) -> Archive`.
 
-    The reader of a table also takes `columns`, those to be translated; that of a format whose
-    documents say in which language they are takes `target`, the language of the translation or
-    None.
+    The reader of a table also takes `columns`, the columns to translate. The reader of a format
+    whose documents declare their language takes `target`, the language of the translation or None.
     """
 
-    endings: tuple[str, ...]  # of the names of its files
-    module: str  # in this folder; it is imported when the format is used
+    endings: tuple[str, ...]  # file extensions
+    module: str  # in this folder; imported when the format is used
     reader: str = "read"
     has_columns: bool = False
     is_archive: bool = False  # its reader takes bytes
@@ -34,7 +33,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
-    WRAPPED: Format((), "wrapped"),  # text, too, whose lines are parts of paragraphs
+    WRAPPED: Format((), "wrapped"),  # also text, but a paragraph may span several lines
     "markdown": Format((".md", ".markdown"), "markdown"),
     "html": Format((".html", ".htm", ".xhtml"), "html"),
     "po": Format((".po",), "po"),
@@ -51,13 +50,13 @@ FORMATS = {
     "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
 }
 
-# Files that LibreOffice opens, and the ending of what it can save that is read here.
+# Files that LibreOffice can open, and a supported format in which it can save them.
 _SAVED_AS = {
     **dict.fromkeys((".doc", ".dot", ".rtf", ".pages", ".wpd", ".fodt"), "as .docx"),
     **dict.fromkeys((".ppt", ".pps", ".key", ".fodp"), "as .pptx"),
     ".pdf": "as .docx, or its text as .txt",
 }
-# Files that are no running text, whose signs a translation would break.
+# Files that are not running text, whose syntax a translation would break.
 _NOT_READ = (
     *(".rst", ".tex", ".adoc", ".org", ".json", ".ipynb", ".xml", ".yaml", ".yml", ".toml"),
     *(".xls", ".xlsx", ".ods", ".zip", ".png", ".jpg", ".jpeg", ".gif", ".mo", ".strings"),
@@ -65,10 +64,10 @@ _NOT_READ = (
 ZIP = b"PK\x03\x04"
 _OPEN_IN_LIBREOFFICE = "open it in LibreOffice and save it"
 _BEGINNINGS = {
-    ZIP: ("a ZIP archive, such as a document of an office", "its name tells its format"),
-    b"\xd0\xcf\x11\xe0": ("an old or protected document of an office", _OPEN_IN_LIBREOFFICE),
+    ZIP: ("a ZIP archive, such as an office document", "the file extension gives its format"),
+    b"\xd0\xcf\x11\xe0": ("an old or protected office document", _OPEN_IN_LIBREOFFICE),
     b"%PDF-": ("a PDF", f"{_OPEN_IN_LIBREOFFICE} as .docx or as text"),
-    b"{\\rtf": ("a document in RTF", f"{_OPEN_IN_LIBREOFFICE} as .docx"),
+    b"{\\rtf": ("an RTF document", f"{_OPEN_IN_LIBREOFFICE} as .docx"),
 }
 
 
@@ -82,15 +81,15 @@ def read_document(
     """Reads a document.
 
     Args:
-        text: all of it; bytes, if the format is an archive.
-        format: a name of FORMATS.
-        language: of the text, as "en".
-        columns: of a table, those to be translated: their names or numbers.
-        target: the language that it will be translated into, if that is known.
+        text: the whole document; bytes if the format is an archive.
+        format: a name in FORMATS.
+        language: the language of the text, such as "en".
+        columns: the columns of a table to translate, by name or number.
+        target: the language of the translation, if known.
 
     Raises:
-        InputError: for another format, for one whose packages are not installed, or for text that
-            the format cannot be. Its place is "line 7" or "the document"; see `in_file`.
+        InputError: for an unknown format, a format whose packages are not installed, or text that
+            is not in the format. Its place is "line 7" or "the document"; see `in_file`.
     """
     check_format(format, columns)
     kind = FORMATS[format]
@@ -113,9 +112,9 @@ def read_document(
 
 
 def in_file(error: InputError, name: str) -> InputError:
-    """Returns an error of a document that was read from a file, with the name of the file.
+    """Adds the name of the file to an error in a document.
 
-    An error without a place is about an option, and stays as it is.
+    An error without a place is about an option, and stays unchanged.
     """
     if error.place is None:
         return error
@@ -125,7 +124,7 @@ def in_file(error: InputError, name: str) -> InputError:
 
 
 def check_format(format: str, columns: Sequence[str] | None) -> None:
-    """Raises an InputError for an unknown format, or for columns that do not go with it."""
+    """Raises an InputError for an unknown format, or columns that do not fit it."""
     require(format in FORMATS, "format", f"must be one of {', '.join(FORMATS)}", repr(format))
     rule = "must be given for a table (tsv, csv, jsonl), and for a table only"
     received = f"{columns or 'none'} with format={format}"
@@ -133,33 +132,31 @@ def check_format(format: str, columns: Sequence[str] | None) -> None:
 
 
 def format_of(path: str) -> str:
-    """The format of a file by the ending of its name; text for an ending that is not known.
+    """Returns a file's format by its extension; text for unknown extensions.
 
-    That of a compressed file (files.opened) precedes the ending of compressed ones.
+    For a compressed file (files.opened), the extension before the compression's counts.
 
     Raises:
-        InputError: for an ending of files that are neither text nor of a format that is read.
+        InputError: for the extension of files that are neither text nor in a supported format.
     """
     ending = uncompressed_name(path).suffix.lower()
     found = [name for name, format in FORMATS.items() if ending in format.endings]
     if found:
         return found[0]
     if ending in _SAVED_AS:
-        rule = (
-            f"must be of a format that is read: open it in LibreOffice, save it {_SAVED_AS[ending]}"
-        )
+        rule = f"must be in a supported format: open it in LibreOffice, save it {_SAVED_AS[ending]}"
         raise InputError("input", rule, repr(path))
     endings = ", ".join(ending for format in FORMATS.values() for ending in format.endings)
-    rule = f"must be of a format that is read ({endings}), or be read as text (format=text)"
+    rule = f"must be in a supported format ({endings}), or be read as text (format=text)"
     require(ending not in _NOT_READ, "input", rule, repr(path))
     return TEXT
 
 
 def check_beginning(beginning: bytes, format: str, name: str) -> None:
-    """Refuses a file that is no document of its format, by its first eight bytes or more.
+    """Rejects a file that is not in its format, by its first eight bytes or more.
 
     Raises:
-        InputError: for one of those that people take for text or for other documents.
+        InputError: for file types that are often mistaken for text or other documents.
     """
     for start, (kind, advice) in _BEGINNINGS.items():
         if FORMATS[format].is_archive and start == ZIP:

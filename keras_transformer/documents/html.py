@@ -1,14 +1,12 @@
-"""HTML: what a browser shows as text, and the attributes that it shows, are translated.
+"""HTML: text and attributes that a browser shows are translated.
 
-Tags are never written anew, but come back as they are in the document, broken ones too. Elements
-that begin a block, such as `<p>` and `<td>`, begin a segment; all others, such as `<b>` and
-`<my-icon>`, are elements within one.
+Tags keep their source, even broken ones. Block elements, such as `<p>` and `<td>`, begin a segment;
+all others, such as `<b>` and `<my-icon>`, are elements within one.
 
-Not translated: comments, scripts, styles, and all in elements of _KEPT and those with
-translate="no" or the class notranslate. A superscript without letters or in square brackets, which
-is the sign of a note or an exponent, stays at its word. What a document leaves open at its end,
-such as a comment without an end, is not translated either: a browser does not show it. The
-attribute `lang` stays.
+Not translated: comments, scripts, styles, and the content of elements that are in _KEPT or have
+translate="no" or the class notranslate. A superscript without letters or in square brackets is a
+note mark or an exponent, and stays at its word. Markup left open at the end of a document, such as
+a comment, is not translated either: browsers do not show it. The attribute `lang` stays.
 """
 
 import html
@@ -30,7 +28,7 @@ def _names(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-# Elements that begin and end a paragraph, and elements that only contain such ones.
+# Elements that begin and end a paragraph, and their containers.
 _BLOCKS = _names(
     "address article aside blockquote body button caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
@@ -38,18 +36,18 @@ _BLOCKS = _names(
     "optgroup option p pre search section select summary table tbody td template textarea tfoot th "
     "thead title tr ul xmp"
 )
-# Elements that have no end tag.
+# Elements without an end tag.
 _VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
-# Elements whose content is not translated; the first ones stand for words.
+# Elements whose content is not translated; the first set stands for words.
 _KEPT_WORDS = _names("code kbd samp tt var")
 _KEPT = _KEPT_WORDS | _names(
     "applet audio canvas iframe math noembed object plaintext pre script style svg textarea video "
     "xmp"
 )
-# The sign of a note, or an exponent: "1", "*", "[a]", "[note 2]", "-1". It is in few tags.
+# A note mark or an exponent: "1", "*", "[a]", "[note 2]", "-1". It has few tags.
 _NOTE = re.compile(r"[\W\d_]+|\s*\[[^\[\]]{1,20}\]\s*")
 _NOTE_TAGS = 20
-# The end tags of these may be left out: they end where one of those begins.
+# Elements whose end tag is optional, and the tags that end them.
 _ENDED_BY = {
     "p": _BLOCKS,
     "li": _names("li"),
@@ -60,7 +58,7 @@ _ENDED_BY = {
     "tr": _names("tr"),
     "option": _names("option optgroup"),
 }
-# Attributes that are translated, and elements where they are not shown.
+# Translated attributes, and elements that do not show them.
 _TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder")
 _WITHOUT_SHOWN_ATTRIBUTES = ("link", "style")
 
@@ -68,7 +66,7 @@ _S = r" \t\n\f\r"
 _SPACE = re.compile(rf"([{_S}]+)")
 _VALUE = rf""""[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^{_S}"'>][^{_S}>]*"""
 _ATTRIBUTE = re.compile(rf"(?P<name>[^{_S}/>][^{_S}/>=]*)(?:[{_S}]*=[{_S}]*(?P<value>{_VALUE}))?")
-# Tags and comments, as the standard cuts them (WHATWG HTML, 13.2.5); what is between is text.
+# Tags and comments by the standard (WHATWG HTML, 13.2.5); the rest is text.
 _MARKUP = re.compile(
     rf"""<!--(?:-?>|.*?(?:--!?>|\Z))
     | <(?:[!?]|/[^A-Za-z>])[^>]*>? | </>
@@ -77,7 +75,7 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# Elements in which tags are none.
+# Elements whose content is text, without tags.
 _RAW = _names("iframe noembed noframes script style textarea title xmp")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;"}
 
@@ -88,7 +86,7 @@ def _writing_with(entities: dict[str, str]) -> Callable[[Sequence[Piece]], str]:
 
 
 write_text = _writing_with(_ENTITIES)
-_WRITE_VALUES = {  # of attributes, by their quotes
+_WRITE_VALUES = {  # for attribute values, by their quotes
     '"': _writing_with(_ENTITIES | {'"': "&quot;"}),
     "'": _writing_with(_ENTITIES | {"'": "&#39;"}),
     "": _writing_with(_ENTITIES | {mark: f"&#{ord(mark)};" for mark in "\"'=` \t\n\f\r"}),
@@ -96,11 +94,11 @@ _WRITE_VALUES = {  # of attributes, by their quotes
 
 
 class Tag(NamedTuple):
-    """A tag, or what stands between two tags."""
+    """A tag, or the text between two tags."""
 
     kind: str  # "start", "end", "text", or "other": a comment, a declaration
     source: str
-    name: str = ""  # of the element, in small letters
+    name: str = ""  # of the element, in lower case
     attributes: Sequence[tuple[str, str | None]] = ()
 
     @property
@@ -110,12 +108,12 @@ class Tag(NamedTuple):
 
     @property
     def begins_kept(self) -> bool:
-        """Whether it begins what is not translated."""
+        """Whether it begins an element that is not translated."""
         return self.kind == "start" and (self.name in _KEPT or self._forbids_translation)
 
     @property
     def stands_for_words(self) -> bool:
-        """Whether the text in an element that is kept is a part of the sentence around it."""
+        """Whether the untranslated element's text is part of the surrounding sentence."""
         return self.name not in _KEPT or self.name in _KEPT_WORDS
 
     @property
@@ -126,7 +124,7 @@ class Tag(NamedTuple):
         return translate.lower() == "no" or "notranslate" in classes.split()
 
     def parts(self) -> Parts:
-        """Its source in parts, if it has attributes that are translated; () otherwise."""
+        """Returns its source in parts if it has translated attributes; otherwise ()."""
         if self._forbids_translation or self.name in _WITHOUT_SHOWN_ATTRIBUTES:
             return ()
         if not any(name in _TRANSLATED_ATTRIBUTES and value for name, value in self.attributes):
@@ -136,7 +134,7 @@ class Tag(NamedTuple):
 
 
 def _values_in(tag: Tag) -> Iterator[Found]:
-    """Yields the values of attributes that are translated."""
+    """Yields the values of translated attributes."""
     for match in _ATTRIBUTE.finditer(tag.source, 1 + len(tag.name)):
         if match["name"].lower() in _TRANSLATED_ATTRIBUTES and match["value"]:
             quote = _quote(match)
@@ -147,18 +145,18 @@ def _values_in(tag: Tag) -> Iterator[Found]:
 
 
 def _quote(attribute: re.Match) -> str:
-    """The quotes of an attribute's value, if it has any."""
+    """Returns the quotes around an attribute's value, or ""."""
     first = attribute["value"][0]
     return first if first in "\"'" else ""
 
 
 def read(text: str, language: str) -> Document:
-    """Reads HTML, a page or a piece of one; the language does not matter."""
+    """Reads an HTML page or fragment; the language does not matter."""
     return Document(joined(parts_of(text)))
 
 
 def parts_of(text: str) -> list[str | Segment]:
-    """Reads HTML, a page or a piece of one, into the parts of a document."""
+    """Reads an HTML page or fragment into the parts of a document."""
     tags = tags_of(text)
     parts: list[str | Segment] = []
     builder = SegmentBuilder(write_text, has_lists=True)
@@ -219,12 +217,12 @@ def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
 
 
 def end_of_kept(tags: Sequence[Tag], first: int, open_tags: OpenTags) -> int:
-    """The place after an element that is not translated.
+    """Returns the index after an untranslated element.
 
     Args:
-        tags: of a document.
-        first: the place of the tag that begins the element.
-        open_tags: the elements around it. The end of one of them ends this one, too.
+        tags: the document's tags.
+        first: the index of the tag that begins the element.
+        open_tags: the elements around it, whose ends also end this one.
     """
     name = tags[first].name
     within = OpenTags()
@@ -244,11 +242,11 @@ def end_of_kept(tags: Sequence[Tag], first: int, open_tags: OpenTags) -> int:
 
 
 def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
-    """The place after the sign of a note or an exponent; None if none begins here.
+    """Returns the index after a note mark or an exponent; None if none begins here.
 
     Args:
-        tags: of a document.
-        first: the place of the tag that may begin it.
+        tags: the document's tags.
+        first: the index of the tag that may begin it.
     """
     if tags[first].name != "sup" or not tags[first].has_content:
         return None
@@ -261,10 +259,10 @@ def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
 
 
 def text_of_note(element: Sequence[Tag], before: str) -> str:
-    """The text of the sign of a note, or of an exponent.
+    """Returns the text of a note mark or an exponent.
 
-    A number directly after a word is read, as an exponent is a part of its word. All else is not:
-    a sign after a full stop would hide where the sentence ends.
+    A number directly after a word is an exponent and part of the word. Anything else reads as "": a
+    mark after a full stop would hide the end of the sentence.
 
     Args:
         element: the superscript.
@@ -275,12 +273,12 @@ def text_of_note(element: Sequence[Tag], before: str) -> str:
 
 
 def _shown(tags: Sequence[Tag]) -> str:
-    """The text among tags, as it reads."""
+    """Returns the visible text among tags."""
     return "".join(html.unescape(tag.source) for tag in tags if tag.kind == "text")
 
 
 def add_text(builder: SegmentBuilder, source: str) -> None:
-    """Adds text as it is written; spaces in turn are one."""
+    """Adds text, collapsing white space."""
     for number, piece in enumerate(_SPACE.split(source)):
         if number % 2:
             builder.space(piece)
@@ -289,7 +287,7 @@ def add_text(builder: SegmentBuilder, source: str) -> None:
 
 
 def tags_of(text: str) -> list[Tag]:
-    """Cuts HTML into tags and what is between them. Their sources together are the text."""
+    """Splits HTML into tags and the text between them. Their sources add up to the input."""
     tags: list[Tag] = []
     end = 0
     while (match := _MARKUP.search(text, end)) is not None:
@@ -310,7 +308,7 @@ def tags_of(text: str) -> list[Tag]:
 
 
 def _attributes(source: str) -> list[tuple[str, str | None]]:
-    """The names and values of attributes; a name alone has None."""
+    """Returns the names and values of attributes; None for a name without a value."""
     return [
         (match["name"].lower(), match["value"] and html.unescape(_unquoted(match["value"])))
         for match in _ATTRIBUTE.finditer(source)

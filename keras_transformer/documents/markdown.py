@@ -1,15 +1,15 @@
-r"""Markdown: CommonMark with tables and ~~strikethrough~~, as GitHub and documentation tools do.
+r"""Markdown: CommonMark with tables, ~~strikethrough~~ and common extensions.
 
-markdown-it-py parses. The document is not written anew: what is not translated comes back as it is.
-markdown-it-py says in which lines a block is, and not where in them. So its rules are wrapped here,
-and note where the lines of a block begin, after "> " and the like, and where what they have found
-within a line ends. All else is text, character by character.
+markdown-it-py parses the document, and everything not translated keeps its source. As
+markdown-it-py reports a block's lines, but not the positions within them, its rules are wrapped
+here to note where the content of each line begins, after "> " and the like, and where each inline
+token ends. Everything else is text, character by character.
 
 Paragraphs, headings, table cells and alternative texts of images are segments. Emphasis, links,
 code spans, tags and line breaks are marks within them. HTML blocks are read as HTML. Code blocks,
 link definitions, titles of links, and front matter (between lines of --- or +++ at the beginning)
-stay as they are, and so does what tools add to Markdown: [^1], the [x] of a task, [!NOTE],
-$formulas$, {#names}, {{templates}}, :smile:, [[Wiki Link]], lines with ::: or !!!, and imports.
+stay as they are, and so do common extensions: [^1], the [x] of a task, [!NOTE], $formulas$,
+{#names}, {{templates}}, :smile:, [[Wiki Link]], lines with ::: or !!!, and imports.
 """
 
 import dataclasses
@@ -30,13 +30,13 @@ from keras_transformer.documents import html
 from keras_transformer.documents.segment_builder import Found, OpenTags, SegmentBuilder, with_found
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts, Piece, Segment
 
-_MAX_NESTING = 40  # of blocks and of brackets; what is deeper stays as it is
+_MAX_NESTING = 40  # blocks and brackets; anything deeper is not translated
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _SPACE_OR_URL = re.compile(r"([ \t]+|(?:https?://|www\.)[^\s<>\[\]`*|]*[\w/])")
 _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z))?")
 
-# What tools add to Markdown and is no language; what stands for words comes first.
+# Extensions that are not language; the first pattern's stand for words.
 _ADDED_WORDS = re.compile(
     r"""\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\}  # a template
     | \[\[[^\[\]\n]+\]\](?![\[(])  # a link of a wiki
@@ -73,7 +73,7 @@ def read(text: str, language: str) -> Document:
 
 
 class _Source:
-    """A document, and its text as the parser has it: all lines end alike, and no character is 0."""
+    """A document, and its text for the parser: with uniform line ends, and without NUL."""
 
     def __init__(self, document: str):
         self._document = document
@@ -82,15 +82,15 @@ class _Source:
         self._document_starts = [0, *(match.end() for match in _LINE_END.finditer(document))]
 
     def line(self, place: int) -> int:
-        """The number of the line of a place in the text."""
+        """Returns the line number of a place in the text."""
         return bisect_right(self._line_starts, place) - 1
 
     def line_start(self, line: int) -> int:
-        """Where a line of the text begins; its end for the line after the last one."""
+        """Returns where a line begins; the end of the text for the line after the last."""
         return self._line_starts[line] if line < len(self._line_starts) else len(self.text)
 
     def original(self, begin: int, end: int) -> str:
-        """The document's source of text[begin:end]."""
+        """Returns the document's source for text[begin:end]."""
         return self._document[self._place(begin) : self._place(end)]
 
     def _place(self, place: int) -> int:
@@ -98,14 +98,14 @@ class _Source:
         return self._document_starts[line] + place - self._line_starts[line]
 
 
-# ---- What the parser says about places --------------------------------------------------------
+# ---- Positions of tokens ----------------------------------------------------------------------
 
 
 @functools.cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough"])
-    parser.disable("text_join")  # it makes \\* and &amp; a part of the text around them
+    parser.disable("text_join")  # it would merge \\* and &amp; into the text around them
     for name, rule, terminated in (
         ("table", rules_block.table, ["paragraph", "reference"]),
         ("heading", rules_block.heading, ["paragraph", "reference", "blockquote"]),
@@ -127,7 +127,7 @@ def _parser() -> MarkdownIt:
 
 
 def _noting_lines(rule: Callable) -> Callable:
-    """A block rule whose inline tokens have `meta["starts"]`: where each line's content begins."""
+    """Wraps a block rule to set `meta["starts"]`: where each line's content begins."""
 
     def noting(state: StateBlock, first_line: int, last_line: int, silent: bool) -> bool:
         before = len(state.tokens)
@@ -142,7 +142,7 @@ def _noting_lines(rule: Callable) -> Callable:
 
 
 def _noting_end(rule: Callable) -> Callable:
-    """An inline rule whose last token has `meta["end"]`: the end of all that the rule has read."""
+    """Wraps an inline rule to set `meta["end"]` of its last token: where the rule stopped."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         before = len(state.tokens)
@@ -155,7 +155,7 @@ def _noting_end(rule: Callable) -> Callable:
 
 
 def _added(state: StateInline, silent: bool) -> bool:
-    """An inline rule for what tools add to Markdown."""
+    """An inline rule for extensions."""
     words = _ADDED_WORDS.match(state.src, state.pos, state.posMax)
     match = words or _ADDED.match(state.src, state.pos, state.posMax)
     if not match and _at_line_start(state):
@@ -182,16 +182,16 @@ def _at_line_start(state: StateInline) -> bool:
 def _blocks(
     tokens: Sequence[Token], source: _Source, begin: int, references: dict[str, Any]
 ) -> Iterator[Found]:
-    """The blocks that hold language, in their order.
+    """Returns the blocks that contain language, in order.
 
     Args:
-        tokens: of the parser.
+        tokens: the parser's tokens.
         source: the document.
-        begin: where the parser began in its text.
-        references: the link definitions by their normalized names.
+        begin: where the parser began in the text.
+        references: the link definitions by normalized name.
     """
     first_line = source.line(begin)
-    cell_end = 0  # of the table cell before
+    cell_end = 0  # of the previous table cell
     for opening, token in zip([None, *tokens], tokens, strict=False):
         if token.type == "html_block":
             first, last = (source.line_start(first_line + line) for line in token.map)
@@ -219,13 +219,13 @@ def _without_indentation(lines: str) -> str:
 
 
 def _starts_of_content(content: str, starts: Sequence[int], source: _Source) -> list[int]:
-    """Where the lines of a block's content begin in the text.
+    """Finds where the lines of a block's content begin in the text.
 
-    The parser strips white space before the content: Unicode's too, and whole lines of it. Which
-    characters these are depends on its version, but the first one of the content is none of them.
+    The parser strips white space before the content, including Unicode's and whole lines. Which
+    characters it strips depends on its version, but the content never begins with one.
 
     Args:
-        content: of the block.
+        content: the block's content.
         starts: where each line of the block begins in the text, without indentation.
         source: the document.
     """
@@ -238,10 +238,10 @@ def _starts_of_content(content: str, starts: Sequence[int], source: _Source) -> 
 
 
 def _places_in_lines(content: str, starts: Sequence[int]) -> Callable[[int], int]:
-    """Where the characters of a block's content are in the text.
+    """Returns a function from offsets in a block's content to places in the text.
 
     Args:
-        content: of the block, with its line ends.
+        content: the block's content, with its line ends.
         starts: where each of its lines begins in the text, without indentation.
     """
     offsets = [0, *(match.end() for match in re.finditer(r"\n[ \t]*", content))]
@@ -249,12 +249,12 @@ def _places_in_lines(content: str, starts: Sequence[int]) -> Callable[[int], int
 
 
 def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]:
-    """Where the characters of a cell's content are in the text, which has \\| for each | of it.
+    """Like `_places_in_lines`, for a table cell, whose | is written \\|.
 
     Args:
-        content: of the cell.
-        text: of the document.
-        begin: a place in it with nothing but spaces and | before the cell.
+        content: the cell's content.
+        text: the document's text.
+        begin: a place in the text with only spaces and | before the cell.
     """
     start = text.index(content.replace("|", "\\|"), begin)
     offsets = [0, *(match.end() for match in re.finditer(r"\|", content))]
@@ -263,7 +263,7 @@ def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]
 
 
 def _place(offsets: Sequence[int], starts: Sequence[int], offset: int) -> int:
-    """The place of an offset, where those of some are known and others follow them."""
+    """Returns the place of an offset, given the places of some offsets."""
     number = bisect_right(offsets, offset) - 1
     return starts[number] + offset - offsets[number]
 
@@ -284,24 +284,23 @@ _MEANINGFUL = re.compile(
     """,
     re.VERBOSE,
 )
-# What begins a block, or is the second line of a table; a backslash belongs behind the match.
+# The beginning of a block, or the second line of a table; a backslash belongs after the match.
 _BLOCK_START = re.compile(
     r" ?(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:\#{1,6}|[-+*])(?:\s|\Z)|>|=+\s*\Z|[-:|][-:|\s]*\Z))"
 )
 _HEADING_END = re.compile(r"(?<=\s)(?=#+\s*\Z)")
-_LINE_START = re.compile(r"[\r\n][ \t>]*\Z")  # what is before it
+_LINE_START = re.compile(r"[\r\n][ \t>]*\Z")  # the text before it
 _LINE_END_AFTER = re.compile(r"[ \t]*\\?[\r\n]")
 _BREAK = re.compile(r"[ \t]*\\?(?:\r\n?|\n)[ \t>]*")
 _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "s"}
 
 
 class _Writer:
-    """Writes translated text so that it reads as it is, and has no meaning in Markdown.
+    """Writes translated text, escaping whatever Markdown would interpret.
 
     Args:
-        references: the link definitions by their normalized names: [text] is a link if there is one
-            of this name.
-        in_cell: whether it is written into the cell of a table.
+        references: the link definitions by normalized name: [text] is a link if defined.
+        in_cell: whether the text is in a table cell.
     """
 
     def __init__(self, references: dict[str, Any], in_cell: bool = False):
@@ -311,8 +310,8 @@ class _Writer:
     def __call__(self, pieces: Sequence[Piece]) -> str:
         """Writes text and marks.
 
-        If the signs of emphasis would not be read as such where they are now, as in `**a.**b`, tags
-        are written.
+        Emphasis marks that would not be recognized in their new place, as in `**a.**b`, are written
+        as tags.
         """
         pieces = _without_blank_lines(pieces)
         written = self._joined(pieces)
@@ -341,7 +340,7 @@ class _Writer:
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             members = list(group)
             written.append("".join(members) if is_text else _marks_joined(members))
-        # Texts and marks take turns.
+        # Texts and marks alternate.
         for number in range(0 if pieces and isinstance(pieces[0], str) else 1, len(written), 2):
             before = written[number - 1] if number > 0 else "\n"
             after = written[number + 1] if number + 1 < len(written) else "\n"
@@ -349,7 +348,7 @@ class _Writer:
         return "".join(written)
 
     def _escaped(self, text: str, before: str, after: str) -> str:
-        """Writes a text between what is already written."""
+        """Escapes a text, given the output before and after it."""
         text = _MEANINGFUL.sub(self._escaped_match, _SPACES.sub(" ", text))
         ends_line = _LINE_END_AFTER.match(after)
         if text.endswith("!") and after.startswith("["):
@@ -374,7 +373,7 @@ class _Writer:
 
 
 def _without_blank_lines(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces without line breaks that are at either end now, or follow another one."""
+    """Removes line breaks at either end and after another one."""
     result: list[Piece] = []
     at_line_start = True
     for piece in pieces:
@@ -391,7 +390,7 @@ def _without_blank_lines(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _marks_joined(marks: Sequence[Mark]) -> str:
-    """Writes marks that follow each other; `a` and `b` would be one code span without a space."""
+    """Joins consecutive marks; without a space, `a` and `b` would be one code span."""
     written = ""
     for mark in marks:
         between = " " if written.endswith("`") and mark.source.startswith("`") else ""
@@ -400,7 +399,7 @@ def _marks_joined(marks: Sequence[Mark]) -> str:
 
 
 def _sign(piece: Piece) -> str:
-    """The sign of emphasis that a piece begins with, or ""."""
+    """Returns the emphasis mark at the beginning of a piece, or ""."""
     if isinstance(piece, str) or piece.kind is MarkKind.WHOLE:
         return ""
     sign = piece.source[: len(piece.source) - len(piece.source.lstrip("*_~"))]
@@ -408,7 +407,7 @@ def _sign(piece: Piece) -> str:
 
 
 def _with_tag(piece: Piece) -> Piece:
-    """A piece with a tag in place of its sign of emphasis, if it has one."""
+    """Replaces a piece's emphasis mark, if any, by a tag."""
     sign = _sign(piece)
     if not sign:
         return piece
@@ -416,14 +415,14 @@ def _with_tag(piece: Piece) -> Piece:
     return dataclasses.replace(piece, source=tag + piece.source[len(sign) :])
 
 
-# ---- What is within a block -------------------------------------------------------------------
+# ---- Inline content ---------------------------------------------------------------------------
 
 
-_NAMED_BY_TEXT = ("]", "][]")  # what ends a link or an image whose text is a link definition's
+_NAMED_BY_TEXT = ("]", "][]")  # ends a link or an image whose text names a link definition
 
 
 class _Span(NamedTuple):
-    """A token, and where it is in the content of its block."""
+    """A token, and its position in the content of its block."""
 
     token: Token
     begin: int
@@ -431,13 +430,13 @@ class _Span(NamedTuple):
 
 
 class _Inline:
-    """Makes segments of the tokens within a block.
+    """Makes segments from the tokens within a block.
 
     Args:
-        content: of the block.
-        places: where its characters are in the text of the document.
+        content: the block's content.
+        places: from offsets in it to places in the document's text.
         source: the document.
-        write: that of its segments.
+        write: the `write` of its segments.
     """
 
     def __init__(self, content: str, places: Callable[[int], int], source: _Source, write: _Writer):
@@ -447,7 +446,7 @@ class _Inline:
         self._write = write
 
     def parts(self, tokens: Sequence[Token], begin: int = 0) -> list[str | Segment]:
-        """The parts of what tokens stand for.
+        """Returns the parts for tokens.
 
         Args:
             tokens: of the whole content, or of an image in it.
@@ -479,7 +478,7 @@ class _Inline:
         return self._source.original(self._places(begin), self._places(end))
 
     def _add(self, builder: SegmentBuilder, span: _Span, tag: html.Tag, labels: list[int]) -> None:
-        """Adds a token; `labels` is where the texts of the open links begin."""
+        """Adds a token; `labels` are the places where the texts of open links begin."""
         token, begin, end = span
         source = self._original(begin, end)
         if token.type == "text":
@@ -502,7 +501,7 @@ class _Inline:
             builder.begin(token.type.removesuffix("_open"), source)
         elif token.nesting < 0:
             builder.end(token.type.removesuffix("_close"), source)
-        else:  # a code span, what tools add
+        else:  # a code span or an extension
             builder.kept(source, token.content)
 
     def _add_text(self, builder: SegmentBuilder, begin: int, end: int) -> None:
@@ -517,13 +516,13 @@ class _Inline:
                 builder.word(source, piece)
 
     def _add_kept(self, builder: SegmentBuilder, spans: Sequence[_Span], tag: html.Tag) -> None:
-        """Adds tokens that stay as they are: a code element, an address in < >."""
+        """Adds tokens that are not translated: a code element, an address in < >."""
         texts = (span.token.content for span in spans if span.token.type.startswith("text"))
         text = "".join(texts) if tag.stands_for_words else ""
         builder.kept(self._original(spans[0].begin, spans[-1].end), text)
 
     def _image_parts(self, span: _Span) -> Parts:
-        """An image with its alternative text as a segment; () if nothing of it is translated."""
+        """Returns an image with its alternative text as a segment; () if nothing is translated."""
         begin = span.begin + len("![")
         end = begin + len(span.token.content)
         source = self._original(end, span.end)
@@ -535,10 +534,10 @@ class _Inline:
         return (self._original(span.begin, begin), *parts, source)
 
     def _with_label(self, source: str, begin: int, end: int) -> str:
-        """The source that ends a link with the text content[begin:end].
+        """Returns the source that ends a link with the text content[begin:end].
 
-        If its text names its target, as that of [text] and [text][] does, the name is added: the
-        text will be another one.
+        If the text names the target, as in [text] and [text][], the name is added, as translation
+        changes the text.
         """
         if source not in _NAMED_BY_TEXT:
             return source
@@ -548,10 +547,10 @@ class _Inline:
 
 
 def _spans(tokens: Sequence[Token], begin: int) -> Iterator[_Span]:
-    """The places of tokens that follow each other.
+    """Yields consecutive tokens with their positions.
 
     Args:
-        tokens: of a block, or of an image in it.
+        tokens: the tokens of a block, or of an image in it.
         begin: where the first one begins.
     """
     start = begin
@@ -560,7 +559,7 @@ def _spans(tokens: Sequence[Token], begin: int) -> Iterator[_Span]:
         if "end" in token.meta:
             end = begin + token.meta["end"]
         elif in_autolink or token.markup == "autolink":
-            end = start  # its last token has all of it
+            end = start  # the last token stands for all of it
         elif token.type == "link_open":
             end = start + len("[")
         elif token.type in ("text", "html_inline"):
@@ -573,6 +572,6 @@ def _spans(tokens: Sequence[Token], begin: int) -> Iterator[_Span]:
 
 
 def _tag(token: Token) -> html.Tag:
-    """The tag that a token is; what is no tag is text."""
+    """Converts a token to a tag, or to text if it is not one."""
     tags = html.tags_of(token.content) if token.type == "html_inline" else []
     return tags[0] if len(tags) == 1 else html.Tag("text", token.content)
