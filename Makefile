@@ -1,26 +1,26 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
-# make test         what guards correctness, in about six minutes
-# make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
-#                   other engines, whole counts of random cases
-# make test-beam    the tests of Apache Beam, which has packages of its own
-# make test-marian  imported models beside Hugging Face's, with PyTorch (6 GB)
-# make test-packages  installs what slow tests need of Debian's packages, as root
-# make test-hard    make test three times, each in random order with other random numbers
-#                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
-#                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
-#                   is a target of its own.
-# make commands     every command and sample of the documents, in small; a page's alone with
-#                   PAGES=guides/paper
+# make test         fast tests, which guard correctness, in about six minutes
+# make test-slow    the other tests: killed trainings, several workers, browsers, notebooks, other
+#                   engines, exhaustive random cases
+# make test-beam    tests of Apache Beam, which needs a separate set of packages
+# make test-marian  compares imported models with Hugging Face's, with PyTorch (6 GB)
+# make test-packages  installs the Debian packages for slow tests, as root
+# make test-hard    make test three times, in random order with other random numbers (TEST_SEED):
+#                   under load with AVX2 matrix products; on one core with the products of the
+#                   first AVX-512 processors; with TensorFlow's own. Each is also a target
+# make commands     runs every command and sample in the documents, at small size; with
+#                   PAGES=guides/paper, those on one page
 # make lint         ruff: rules and format
-# make docs         the documentation site, with tutorials and the reference: runs/site/index.html
-# make reference    writes docs/reference again, which describes the code: fields, signatures, HTTP
-# make notebooks    runs the tutorials whose code has changed, in full, and keeps what they show in
-#                   docs/notebooks/*.ipynb
-# make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
-#                   if OPENNMT_PYTHON names a Python that has it
-# make slurm        the guide's job under Slurm, on two nodes that it starts on this machine, requeued
-#                   on the way; it must end like a run alone. Root and Debian's slurm-wlm and munge
-# make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
+# make docs         builds the site, with tutorials and the reference: runs/site/index.html
+# make reference    regenerates docs/reference from the code: fields, signatures, HTTP
+# make notebooks    runs changed tutorials in full, and saves their output in docs/notebooks/*.ipynb
+# make benchmark    compares training steps with PyTorch's (which it installs), and OpenNMT-tf's if
+#                   OPENNMT_PYTHON is a Python that has it
+# make slurm        runs the guide's job under Slurm, on two nodes started on this machine, and
+#                   requeues it; the result must equal that of an undisturbed run. Needs root and
+#                   Debian's slurm-wlm and munge
+# make soak         kills a training run 30 times (SOAK_KILLS); the result must equal that of an
+#                   undisturbed run
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).
 
 PYTHON ?= python3
@@ -30,10 +30,10 @@ RUN := $(VENV)/bin/python
 OPENNMT_PYTHON ?=
 SOAK_KILLS ?= 30
 SOAK_STEPS ?= 600
-# The folder of corpora: without it, the tests of real documents are skipped.
+# The folder of corpora; without it, tests of real documents are skipped.
 CORPORA ?=
 export CORPORA
-# Multi30k if its files are there, the embedded grammar otherwise.
+# Multi30k if available, otherwise the built-in grammar.
 MULTI30K := $(CORPORA)/multi30k/raw
 ifneq ($(wildcard $(MULTI30K)/train.en.gz),)
 SOAK_DATA := runs/soak-data/multi30k
@@ -45,11 +45,11 @@ SOAK_DATA := runs/soak-data/grammar
 SOAK_SOURCE := --dataset=grammar --vocab_size=2000
 endif
 
-# The tests of a file stay on one worker, with what they share; the longest files begin. There is one
-# worker more than cores, as tests also wait for processes of their own.
+# A file's tests stay on one worker and share their fixtures; the longest files run first. There is
+# one more worker than cores, as tests also wait for processes that they start.
 WORKERS := $(shell echo $$(($$(nproc) + 1)))
 TEST := $(RUN) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=10
-# In random order and with other random numbers; TEST_SEED determines both.
+# TEST_SEED determines the order and the random numbers.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
@@ -83,9 +83,9 @@ test-hard: $(HARD)
 
 $(HARD): export TEST_SEED := $(TEST_SEED)
 
-# TensorFlow 2.21 crashes if products of bfloat16 or float16 are restricted to AVX2 on a processor
-# that has instructions for them. A processor without these uses TensorFlow's own products, which
-# test-without-onednn tests.
+# TensorFlow 2.21 crashes if bfloat16 or float16 products are restricted to AVX2 on a processor with
+# instructions for them. Processors without these use TensorFlow's own products, which
+# test-without-onednn covers.
 test-beside-load: install
 	for n in 1 2 3 4; do yes > /dev/null & busy="$$busy $$!"; done; trap "kill $$busy" EXIT; \
 		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not float16"
@@ -103,7 +103,7 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
-# What MkDocs cannot see to be wrong in the sources, make test does (tests/test_documents.py).
+# tests/test_documents.py finds the errors in the sources that MkDocs cannot detect.
 docs: $(VENV)/.docs
 	$(RUN) docs/site/pages.py
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
@@ -145,12 +145,12 @@ $(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
 	touch $@ $(VENV)/.docs
 
-# ONNX Runtime for the browser, which exported pages run; the version of export/web/page.py.
+# ONNX Runtime Web for exported pages, in the version given in export/web/page.py.
 $(VENV)/.web: Makefile | $(VENV)/.made
 	npm install --silent --no-save --ignore-scripts --prefix $(VENV)/web onnxruntime-web@1.30.0
 	touch $@
 
-# Beam asks for older versions of some packages, so it is put beside the others.
+# Beam needs older versions of some packages, so it is installed in a separate folder.
 $(VENV)/.beam: pyproject.toml constraints.txt | $(VENV)/.installed
 	grep -vE "^(pillow|protobuf|pyarrow|python-dateutil|sentencepiece)==" constraints.txt \
 		> $(VENV)/beam.txt

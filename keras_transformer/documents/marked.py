@@ -1,13 +1,12 @@
-"""A sentence with marks: what a model is given of it.
+"""Extracts the text for the model from a sentence with marks.
 
     See the `list` and
     <b>press</b> Enter.     ->     See the and press Enter.
 
-A model is given language only. What stands for words leaves the text as an Insertion, with what
-would make no sense without it: brackets around it, and commas between two of them. A mark in place
-of a space, as a line break within a paragraph, is a break: its space stays in the text. Web
-pages and word processors write spaces and characters that nobody sees, and models have not: a model
-is given one plain space for each white space, and nothing for a soft hyphen and the like.
+The model only sees language. Marks that stand for words leave the text as an Insertion, together
+with brackets around them and commas between two of them. A mark in place of a space, such as a line
+break within a paragraph, is a break: its space stays in the text. White space of any kind becomes a
+single space, and invisible characters such as soft hyphens are removed, as models do not know them.
 """
 
 import dataclasses
@@ -21,18 +20,18 @@ from keras_transformer.translate.answers import Span
 
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
 _COMMAS = ",;/|&+-–—=:·、，"
-# Nothing to be seen: soft hyphen, zero width space, word joiner, byte order mark, and controls.
+# Invisible: soft hyphen, zero width space, word joiner, byte order mark, and control characters.
 UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 CLOSING = ".,;:!?…)]}»”’%。，、；：！？）」』】"  # touches the word before it
 OPENING = "([{«„“‘¿¡（「『【"
 
 
 class Slot(NamedTuple):
-    """Where an insertion comes in the translation (placed.py)."""
+    """The place of an insertion in the translation (placed.py)."""
 
-    unit: int  # that it comes before: the number of its gap
+    unit: int  # the unit after it, which is the number of its gap
     is_before: bool  # whether it comes before the space there
-    is_aligned: bool  # whether alignment has found it, and not only its place in the sentence
+    is_aligned: bool  # whether found by alignment rather than by position
 
 
 @dataclasses.dataclass(eq=False)
@@ -41,41 +40,41 @@ class Insertion:
 
     nodes: list[Node]
     is_break: bool = False
-    place: int = 0  # in the text that a model is given; of a break, after its space
-    before: str = ""  # the character before it in the sentence, if there is one
+    place: int = 0  # in the model's text; for a break, after its space
+    before: str = ""  # the character before it in the sentence, if any
     after: str = ""
-    slot: Slot | None = None  # a break that takes the place of a space has none
+    slot: Slot | None = None  # None for a break that replaces a space
 
     @property
     def text(self) -> str:
-        """The text that it reads as."""
+        """Returns its text."""
         return text_of(self.nodes)
 
     @property
     def ends_word(self) -> bool:
-        """Whether it is directly after a word, as an exponent is, and in none."""
+        """Whether it directly follows a word, like an exponent, rather than being within one."""
         return self.before.isalnum() and not self.after.isalnum()
 
 
 @dataclasses.dataclass(eq=False)
 class Element(segments.Element):
-    """An element, whose marks are insertions, and which is around units of the translation.
+    """An element whose marks are insertions, around units of the translation.
 
-    The element around all others is the sentence itself, which has neither of its tags.
+    The root element is the sentence itself, without tags.
     """
 
-    span: Span = (0, 0)  # in the text that a model is given
+    span: Span = (0, 0)  # in the model's text
     start: int = 0  # the first of its units (alignment.py)
     end: int = 0  # the unit after its last one
 
     @property
     def elements(self) -> list["Element"]:
-        """Those directly in it."""
+        """Returns its child elements."""
         return [child for child in self.children if isinstance(child, Element)]
 
     @property
     def insertions(self) -> list[Insertion]:
-        """Those directly in it, breaks among them."""
+        """Returns its child insertions, including breaks."""
         return [child for child in self.children if isinstance(child, Insertion)]
 
     @property
@@ -91,11 +90,11 @@ class MarkedSentence:
     """A sentence, and its marks.
 
     Attributes:
-        nodes: those of the sentence.
-        text: what they read as.
+        nodes: the sentence's nodes.
+        text: their text.
         root: the Element of the whole sentence.
-        model_text: what a model is given.
-        places: of `model_text`, at which marks are.
+        model_text: the text for the model.
+        places: the places of marks in `model_text`.
     """
 
     def __init__(self, nodes: Sequence[Node]):
@@ -109,12 +108,12 @@ class MarkedSentence:
 
     @property
     def has_language(self) -> bool:
-        """Whether there is anything to translate: "12:30", "***" and the like are no language."""
+        """Whether there is anything to translate, unlike in "12:30" or "***"."""
         return any(map(str.isalpha, self.model_text))
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether there are marks that alignment helps to place: not at the edges, no spaces."""
+        """Whether alignment helps to place any marks: not for spaces and marks at the edges."""
 
         def is_plain(part: _Part) -> bool:
             if not isinstance(part, Insertion):
@@ -128,16 +127,16 @@ class MarkedSentence:
 
     @property
     def has_marks(self) -> bool:
-        """Whether it is more than text."""
+        """Whether it contains any marks."""
         return any(not isinstance(node, str) for node in self.nodes)
 
     def unchanged(self) -> list[Piece]:
-        """The sentence as it is."""
+        """Returns the sentence unchanged."""
         return [piece for piece in pieces_of(self.nodes) if piece != ""]
 
 
 def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[_Part]:
-    """The parts of an element, with what leaves the text as insertions."""
+    """Returns the parts of an element, with insertions for what leaves the text."""
     parts = _with_brackets([_part(node) for node in nodes])
     parts = _with_brackets(_joined(parts))
     if is_sentence:
@@ -163,7 +162,7 @@ def _part(node: Node) -> _Part | segments.Element:
 
 
 def _joined(parts: Iterable[_Part]) -> list[_Part]:
-    """Joins insertions that no word is between, with each other and with breaks beside them."""
+    """Joins insertions without a word between them, including adjacent breaks."""
     joined: list[_Part] = []
     for part in parts:
         between = joined.pop() if joined and isinstance(joined[-1], str) else ""
@@ -181,14 +180,14 @@ def _joined(parts: Iterable[_Part]) -> list[_Part]:
 
 
 def _is_joint(between: str, beside_break: bool) -> bool:
-    """Whether text is no reason for two insertions around it to be apart."""
+    """Whether the text between two insertions lets them be joined."""
     if beside_break:
         return not between.strip()
     return all(character.isspace() or character in _COMMAS for character in between)
 
 
 def _with_brackets(parts: list[_Part]) -> list[_Part]:
-    """Widens insertions by the brackets and quotation marks directly around them."""
+    """Extends insertions by the brackets and quotation marks directly around them."""
     parts = list(parts)
     for number in range(1, len(parts) - 1):
         before, part, after = parts[number - 1 : number + 2]
@@ -204,7 +203,7 @@ def _with_brackets(parts: list[_Part]) -> list[_Part]:
 
 
 def _take_comma(parts: list[_Part]) -> None:
-    """Widens what a sentence begins with by a comma after it: "{name}, please wait."."""
+    """Extends an insertion at the beginning by a comma after it: "{name}, please wait."."""
     if len(parts) < 2 or not isinstance(parts[0], Insertion) or not isinstance(parts[1], str):
         return
     comma, rest = parts[1][0], parts[1][1:]
@@ -213,24 +212,24 @@ def _take_comma(parts: list[_Part]) -> None:
 
 
 class _ModelText:
-    """Writes what a model is given of a sentence, and notes in its parts where they are in it.
+    """Writes the model's text for a sentence, and records the places of its parts.
 
     Args:
-        text: what the sentence reads as.
-        places: to which those are added at which marks are.
+        text: the sentence's text.
+        places: a set, to which the places of marks are added.
     """
 
     def __init__(self, text: str, places: set[int]):
         self.given: list[str] = []
-        self._length = 0  # of what is given
-        self._has_space = False  # before what is given next
-        self._skips_space = False  # that the text begins with which is given next
+        self._length = 0  # of the model's text
+        self._has_space = False  # before the next text
+        self._skips_space = False  # at the beginning of the next text
         self._text = text
         self._read = 0  # characters of the text
         self._places = places
 
     def add(self, element: Element) -> None:
-        """Adds what is in an element."""
+        """Adds the content of an element."""
         start = self._next_place
         for part in element.children:
             if isinstance(part, str):
@@ -259,7 +258,7 @@ class _ModelText:
             self._has_space = words.endswith(" ")
 
     def _add_insertion(self, part: Insertion) -> None:
-        """Leaves an insertion out, and a space that would be doubled or before a comma."""
+        """Omits an insertion, and a space that would be doubled or precede a comma."""
         inner = part.text
         part.before = self._text[max(self._read - 1, 0) : self._read]
         self._read += len(inner)

@@ -1,7 +1,7 @@
-"""A translation memory: sentences whose translations are known, so that no model is asked.
+"""A translation memory: known translations, used instead of the model's.
 
-A sentence is found if it is the same but for white space and placeholders (placeholders.py), which
-the translation then has in place of those of the memory:
+Sentences match regardless of white space and placeholders (placeholders.py). The translation gets
+the placeholders of the sentence:
 
     Delete  {name}?     finds     Delete {file}?  ->  {file} löschen?     {name} löschen?
 """
@@ -18,14 +18,14 @@ _CODE = re.compile(rf"(?:{CODE_PATTERN} ?)?")
 
 
 class _Form(NamedTuple):
-    """A text without what does not count, and its different placeholders in their order."""
+    """A normalized text, and its distinct placeholders in order."""
 
     text: str
     placeholders: tuple[str, ...]
 
 
 class TranslationMemory:
-    """Translations by their sources.
+    """Looks up translations by their sources.
 
     Args:
         translations: source -> translation, both one line. The source may begin with the code of a
@@ -43,9 +43,9 @@ class TranslationMemory:
         return len(self._found)
 
     def find(self, text: str, phrases: Iterable[str] = ()) -> str | None:
-        """The translation of a text, with a code if the sources have one.
+        """Finds the translation of a text, which has a language code if the sources do.
 
-        It is None where the memory does not have the text, or a translation without `phrases`.
+        Returns None if the text is not in the memory, or its translation lacks one of `phrases`.
         """
         form = _form(text)
         if form.text not in self._found:

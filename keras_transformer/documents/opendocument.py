@@ -1,9 +1,8 @@
-"""OpenDocument texts and presentations (.odt, .odp), as LibreOffice writes them.
+"""OpenDocument texts and presentations (.odt, .odp), as written by LibreOffice.
 
-Paragraphs and headings are translated, those of tables, headers, notes, comments, text boxes and
-slides, too, and alternative texts. Spans of text and links are elements; spans that only say in
-which session of editing they were written are none. Fields, code and what is deleted while changes
-are tracked stay.
+Paragraphs and headings are translated, including those in tables, headers, notes, comments, text
+boxes and slides, and alternative texts. Spans of text and links are elements, except spans that
+only record an editing session. Fields, code and tracked deletions stay.
 """
 
 import re
@@ -22,11 +21,11 @@ _ALTERNATIVES = ("svg:title", "svg:desc")
 _AROUND = ("text:span", "text:a", "text:meta")
 _SPACES = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
-_SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # of editing
+_SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 
 
 def read(content: bytes) -> Archive:
-    """Reads a text or a presentation."""
+    """Reads a text document or a presentation."""
     return read_archive(_MAIN, {_TEXTS: _read_member}, content)
 
 
@@ -41,7 +40,7 @@ class _Reader:
         self._sessions = set(_session_styles(xml.root))
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
-        """Yields the paragraphs in an element, and what else in it is language."""
+        """Yields the paragraphs and other translatable text in an element."""
         for child in element.elements:
             if child.name in _PARAGRAPHS:
                 yield from self._paragraph(child)
@@ -90,12 +89,12 @@ def _write(pieces: Sequence[Piece]) -> str:
 
 
 def _is_placeholder(element: XmlElement) -> bool:
-    """Whether it is shown to the author of a presentation alone: "Click to add a title"."""
+    """Whether only the author of a presentation sees it: "Click to add a title"."""
     return element.attributes.get("presentation:placeholder") == "true"
 
 
 def _session_styles(root: XmlElement) -> Iterator[str]:
-    """Yields the names of the styles that only say when text was written."""
+    """Yields the names of styles that only record an editing session."""
     for style in root.walk():
         if style.name == "style:style" and style.attributes.get("style:family") == "text":
             names = [name for one in style.elements for name in one.attributes]

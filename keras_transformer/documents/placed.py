@@ -1,15 +1,14 @@
-"""Writes a translation with the marks of its sentence, which placement.py has placed.
+"""Writes a translation with its sentence's marks, as placed by placement.py.
 
-Between its units (alignment.py) a translation has gaps, which are spaces or nothing: gaps[k] is
-before unit k, and the last one, of one more than there are units, is after all of them.
+The units of a translation (alignment.py) are separated by gaps, which are spaces or empty: gaps[k]
+is before unit k, and an additional gap follows the last unit.
 
     unit    0       1        2         3
           |Die|   |Taste|  |drücken|  |.|
     gap  0     1         2          3    4
 
-An element is around the units from `start` to `end` - 1, with the gaps between them; those at its
-edges are outside of it. An insertion is in one gap, before or after the space there, and a break
-is in place of a gap.
+An element surrounds the units from `start` to `end` - 1 and the gaps between them, but not the gaps
+at its edges. An insertion is in one gap, before or after its space, and a break replaces a gap.
 """
 
 from keras_transformer.documents.alignment import Alignment
@@ -18,7 +17,7 @@ from keras_transformer.documents.segments import Mark, Piece, pieces_of
 
 
 def gaps_of(alignment: Alignment) -> list[Piece]:
-    """The text before each unit of a translation, and after the last one."""
+    """Returns the text before each unit of a translation, and after the last one."""
     text = alignment.translation
     edges = [0, *(place for unit in alignment.targets for place in unit), len(text)]
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
@@ -28,8 +27,8 @@ class Writer:
     """Writes a translation with its marks.
 
     Args:
-        alignment: of the sentence and its translation.
-        gaps: those of the translation, with breaks in place of some; at least one.
+        alignment: the alignment of the sentence and its translation.
+        gaps: the translation's gaps, at least one; some may be replaced by breaks.
     """
 
     def __init__(self, alignment: Alignment, gaps: list[Piece]):
@@ -38,7 +37,7 @@ class Writer:
         self.written: list[Piece] = []
 
     def pieces(self, root: Element) -> list[Piece]:
-        """The whole translation, if `root` is what is around all of it."""
+        """Returns the whole translation, given the root element."""
         self._append(self.gaps[0])
         self._write(root)
         if self.alignment.targets:
@@ -46,7 +45,7 @@ class Writer:
         return self.written
 
     def _write(self, element: Element) -> None:
-        """Writes an element and what is in it, without the gaps around it."""
+        """Writes an element and its content, without the gaps around it."""
         self._append(element.opening)
         inner = {child.start: child for child in element.elements if child.start < child.end}
         unit = element.start
@@ -62,7 +61,7 @@ class Writer:
         self._append(element.closing)
 
     def _write_before(self, unit: int, element: Element) -> None:
-        """Writes what comes before a unit in an element: its gap, insertions, empty elements."""
+        """Writes everything before a unit in an element: its gap, insertions, empty elements."""
         is_inner = element.start < unit < element.end
         after: list[Element | Insertion] = []
         for part in element.children:
@@ -83,7 +82,7 @@ class Writer:
                 self._write_insertion(part, element)
 
     def _write_insertion(self, insertion: Insertion, element: Element) -> None:
-        """Writes an insertion; a space that was beside it is beside it again."""
+        """Writes an insertion, keeping the space next to it."""
         unit, is_before, is_aligned = insertion.slot
         gap = self.gaps[unit]
         before, after = insertion.before, insertion.after
@@ -91,7 +90,7 @@ class Writer:
             self.written.pop()
         previous = self.alignment.word(unit - 1) if unit > element.start else ""
         following = self.alignment.word(unit) if unit < element.end else ""
-        # A word is not joined to what touched a punctuation mark that the translation lacks.
+        # Do not join a word to an insertion that touched a punctuation mark missing here.
         lost_before = before in tuple(OPENING) and previous.isalnum()
         lost_after = after in tuple(CLOSING) and following.isalnum()
         if before.isspace() and previous and not (gap == "" and previous in OPENING):
@@ -107,7 +106,7 @@ class Writer:
             self._append(after if after.isspace() else " ")
 
     def _append(self, piece: Piece | None) -> None:
-        """Writes a piece; a space only where none is, and no break either."""
+        """Writes a piece; omits a space after another space or a break."""
         is_space = isinstance(piece, str) and piece.isspace()
         if piece and not (is_space and self._ends_in_space()):
             self.written.append(piece)

@@ -1,20 +1,20 @@
-"""Puts the marks of a sentence into its translation, by what is aligned with what.
+"""Puts a sentence's marks into its translation, by word alignment.
 
-An element comes to be around consecutive units within its parent: those that agree best with the
-units that are aligned to its words. An insertion comes before the unit that is aligned to the word
-after it, or after that of the word before it; a break takes the place of the space there.
+An element is put around consecutive units within its parent: those that best match the units
+aligned to its words. An insertion is put before the unit aligned to the word after it, or after the
+unit aligned to the word before it; a break replaces the space there.
 
     <b>Press</b> {key} to begin.        a sentence with an element, an insertion {key}
     Press to begin.                     is its model_text: units Press 0, to 1, begin 2, . 3
     Zum Beginn drücken.                 is the translation: units Zum 0, Beginn 1, drücken 2, . 3
 
-"drücken" is aligned to "Press", and "Zum" to "to". So <b> is around the unit 2, from 2 to 3. After
-{key} there is "to", whose counterpart is the unit 0: {key} comes before it, in the gap 0.
+"drücken" is aligned to "Press", and "Zum" to "to". So <b> surrounds unit 2, from 2 to 3. {key} is followed
+by "to", whose counterpart is unit 0: {key} is put before it, in gap 0.
 
     {key} Zum Beginn <b>drücken</b>.
 
-This is done from the outermost element inwards, and in each of them for its elements first, then
-for insertions. It holds all the time:
+Placement works from the outermost element inwards; within each, it places elements first, then
+insertions. It maintains these invariants:
 
 - The units of an element are units of its parent, and no units of the other elements in its parent.
 - A slot in an element is at one of its edges, or between two of its units; it is not within an
@@ -35,13 +35,13 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
     """Puts the marks of a sentence into a translation of its `model_text`.
 
     Args:
-        sentence: with its marks.
-        translation: of `sentence.model_text`.
-        links: between `sentence.model_text` and the translation; any number of them.
+        sentence: the sentence with its marks.
+        translation: the translation of `sentence.model_text`.
+        links: any number of links between `sentence.model_text` and the translation.
 
     Returns:
-        The translation, cut where marks are: each mark of the sentence once, and those of elements
-        properly nested.
+        The translation, split at its marks: each mark of the sentence once, with elements properly
+            nested.
     """
     if translation == sentence.model_text:
         return sentence.unchanged()
@@ -53,18 +53,18 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
 
 
 class _Placer:
-    """Finds where the marks of one sentence come.
+    """Finds the places of one sentence's marks.
 
     Args:
-        alignment: of the sentence and its translation.
+        alignment: the alignment of the sentence and its translation.
     """
 
     def __init__(self, alignment: Alignment):
         self.alignment = alignment
-        self.gaps = gaps_of(alignment)  # breaks take the place of some
+        self.gaps = gaps_of(alignment)  # some are replaced by breaks
 
     def place_all(self) -> None:
-        """Places all that is in the sentence; breaks last, as they take what space is left."""
+        """Places all marks; breaks come last, as they take the remaining spaces."""
         root = self.alignment.sentence.root
         root.end = len(self.alignment.targets)
         breaks: list[tuple[Insertion, Element]] = []
@@ -73,7 +73,7 @@ class _Placer:
             self._place_break(found, parent)
 
     def _place_in(self, parent: Element, breaks: list[tuple[Insertion, Element]]) -> None:
-        """Places what is in an element but breaks, which are added to others, in their order."""
+        """Places an element's content, and adds its breaks to `breaks` in order."""
         self._place_elements(parent)
         for part in parent.children:
             if isinstance(part, Element):
@@ -84,7 +84,7 @@ class _Placer:
                 part.slot = self._slot(part, parent)
 
     def _place_elements(self, parent: Element) -> None:
-        """Finds the units of the elements that are directly in one."""
+        """Finds the units of an element's children."""
         elements = parent.elements
         free = [True] * len(self.alignment.targets)
         weights = {element: self._weights(element, parent) for element in elements}
@@ -94,8 +94,8 @@ class _Placer:
         def best(element: Element) -> tuple[float, Span]:
             return _best_span(weights[element], element, parent, free)
 
-        # The surest first, as the others cannot be around its units. Elements that go on in another
-        # sentence have only one end to be chosen, and come before all others.
+        # The most certain first, as it excludes the others from its units. Elements that continue
+        # in another sentence have only one end to choose, and precede all others.
         scores = {element: best(element)[0] for element in elements}
         for element in sorted(
             elements, key=lambda element: (not element.is_open, -scores[element])
@@ -107,7 +107,7 @@ class _Placer:
             free[slice(*span)] = [False] * (element.end - element.start)
 
     def _weights(self, element: Element, parent: Element) -> list[float]:
-        """How well each unit agrees with being in an element that is in another one."""
+        """Scores how well each unit fits into an element within its parent."""
         start, end = self.alignment.range_of(element)
         outer = self.alignment.range_of(parent)
         beside = [
@@ -115,19 +115,19 @@ class _Placer:
             for unit in self.alignment.sources
             if overlap(unit, outer) and not (start <= unit[0] and unit[1] <= end)
         ]
-        if start < end and not beside:  # nothing else is in the other one
+        if start < end and not beside:  # the parent contains nothing else
             return [1.0] * len(self.alignment.targets)
         return self.alignment.agreement((start, end))
 
     def _is_around_no_word(self, element: Element, span: Span) -> bool:
-        """Whether a closed element with words, as a link, would be around punctuation alone."""
+        """Whether a closed element with words, such as a link, would only contain punctuation."""
         if element.is_open:
             return False
         text = self.alignment.sentence.model_text[slice(*self.alignment.range_of(element))]
         return any(map(str.isalnum, text)) and not any(map(self.alignment.is_word, range(*span)))
 
     def _likely_span(self, element: Element, parent: Element, free: Sequence[bool]) -> Span:
-        """A place for an element of whose words none is aligned: the word about where it was."""
+        """Chooses a span for an element without aligned words: a word near its old position."""
         if element.opening is None:
             return parent.start, parent.start
         if element.closing is None:
@@ -145,7 +145,7 @@ class _Placer:
         return slot, slot
 
     def _outside(self, slot: int, parent: Element) -> int:
-        """The nearest place in an element that is not in one of its elements."""
+        """Returns the nearest place in an element outside its children."""
         elements = parent.elements
         begins = [element.end for element in elements if element.opening is None]
         ends = [element.start for element in elements if element.closing is None]
@@ -157,7 +157,7 @@ class _Placer:
         return slot
 
     def _slot(self, insertion: Insertion, parent: Element) -> Slot:
-        """Where an insertion comes: at the edge of its element if it is there, or at its word."""
+        """Returns an insertion's place: at its element's edge if it was there, or at its word."""
         start, end = self.alignment.range_of(parent)
         before, after = self.alignment.neighbours(insertion.place)
         if insertion.place <= start:
@@ -181,11 +181,11 @@ class _Placer:
         return Slot(slot, False, False)
 
     def _counterpart(self, source: Span | None, parent: Element) -> int | None:
-        """The unit of an element that a unit of the source is aligned with, if there is one."""
+        """Returns the unit in an element that is aligned to a source unit, if any."""
         return self.alignment.counterpart(source, parent.start, parent.end)
 
     def _place_break(self, found: Insertion, parent: Element) -> None:
-        """Puts a break in place of a space, or at the end of its element if none is left."""
+        """Replaces a space by a break, or puts the break at its element's end if none is left."""
         _, after = self.alignment.neighbours(found.place)
         wanted = self._counterpart(after, parent)
         if wanted is None:
@@ -202,11 +202,11 @@ class _Placer:
 def _best_span(
     weights: Sequence[float], element: Element, parent: Element, free: Sequence[bool]
 ) -> tuple[float, Span]:
-    """The consecutive free units with the largest sum of weights, and that sum."""
+    """Returns the run of free units with the largest total weight, and this total."""
     best, span = 0.0, (parent.start, parent.start)
     total, start = 0.0, parent.start
     units: Sequence[int] = range(parent.start, parent.end)
-    if element.opening is not None and element.closing is None:  # it reaches to the end
+    if element.opening is not None and element.closing is None:  # it extends to the end
         units = range(parent.end - 1, parent.start - 1, -1)
     for unit in units:
         if not free[unit]:

@@ -1,7 +1,7 @@
 r"""Plain text: each line is a paragraph.
 
 Lines end at "\n" or "\r\n", as everywhere in this project (files/reading.py). Line ends, empty
-lines, and spaces at the beginning and end of lines stay as they are.
+lines, and leading and trailing spaces are kept.
 """
 
 from keras_transformer.documents.segment_builder import joined
@@ -11,7 +11,7 @@ from keras_transformer.documents.segments import Document, Segment
 def read(text: str, language: str) -> Document:
     """Reads a text; the language does not matter.
 
-    The segments have no marks: placeholders.py finds URLs and the like in segments of any format.
+    The segments have no marks yet: placeholders.py finds URLs and the like in any format.
     """
     parts: list[str | Segment] = []
     for number, line in enumerate(text.split("\n")):

@@ -1,9 +1,9 @@
-"""Catalogues of gettext (.po): entries without a translation are filled, all else stays as it is.
+"""Gettext catalogues (.po): fills in missing translations, and leaves the rest unchanged.
 
-A translation is put into the empty msgstr where it stands, and no other byte changes. An entry of a
-plural has its singular in the first form and its plural in all others, or in the only one. Fuzzy
-and obsolete entries have text of people in them and stay. What reStructuredText writes within a
-sentence (roles, literals, references), as the catalogues of Sphinx have it, is no language.
+A translation is written into the empty msgstr, and no other byte changes. A plural entry gets its
+singular in the first form and its plural in all others, or in the only one. Fuzzy and obsolete
+entries contain human translations, and stay. Inline reStructuredText (roles, literals, references),
+as in Sphinx catalogues, is not language.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from keras_transformer.errors import InputError, require
 RST = re.compile(r"``.+?``|(?::[\w:+.-]+:)?`[^`]+`(?:__?)?|\|\w[^|]*\|_{0,2}", re.DOTALL)
 LINE = re.compile(r'(?:(?P<key>msg\w+)(?P<form>\[\d+\])?\s*)?"(?P<text>(?:[^"\\]|\\.)*)"')
 EMPTY = re.compile(r'(\s*msgstr(?:\[\d+\])?\s*")("\s*)')
-# What may follow each part of a message; None is the beginning of an entry.
+# The keywords that may follow each part of a message; None is the beginning of an entry.
 FOLLOWING = {
     None: ("msgctxt", "msgid"),
     "msgctxt": ("msgid",),
@@ -37,50 +37,51 @@ TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 @dataclasses.dataclass
 class Entry:
-    """A message of a catalogue."""
+    """A message in a catalogue."""
 
     line: int  # the number of the first line of the entry, from 1
     flags: set[str] = dataclasses.field(default_factory=set)  # "fuzzy", "c-format"
     source: str = ""
-    plural: str = ""  # empty where there is none
-    target: str = ""  # empty where it is not translated; of plurals, all forms
-    forms: list[int] = dataclasses.field(default_factory=list)  # the numbers of its lines of msgstr
+    plural: str = ""  # empty if there is none
+    target: str = ""  # empty if not translated; for plurals, all forms
+    forms: list[int] = dataclasses.field(default_factory=list)  # line numbers of its msgstr
 
     @property
     def is_fuzzy(self) -> bool:
-        """Whether its translation is somebody's guess."""
+        """Whether its translation is marked as uncertain."""
         return "fuzzy" in self.flags
 
     @property
     def is_format(self) -> bool:
-        """Whether it is a format of C or Python, in which each %s is a placeholder."""
+        """Whether it is a C or Python format string, in which each %s is a placeholder."""
         return not FORMATS.isdisjoint(self.flags)
 
 
 def read(text: str, language: str) -> Document:
     """Reads a catalogue.
 
-    The parts to be translated are the places of the translations, so their source is empty.
+    The segments are the places of the translations, so their source is empty.
 
     Args:
         text: the catalogue.
-        language: of the messages; they are not cut here, so it does not matter.
+        language: the language of the messages, which does not matter here.
 
     Raises:
         InputError: for a syntax error, naming the line.
     """
     lines = re.split(r"(?<=\n)", text)
     parts: list[str | Segment] = []
-    done = 0  # lines that are in `parts`
+    done = 0  # lines already in `parts`
     for entry in entries(text):
         if entry.target or entry.is_fuzzy:
             continue
         for number in entry.forms:
             place = number - 1
             empty = EMPTY.fullmatch(lines[place])
-            if empty is None:  # a form that has been translated
+            if empty is None:  # an already translated form
                 continue
-            # The first form of several is the singular; a language with one form has plurals only.
+            # With several forms, the first is the singular; the only form of a language is the
+            # plural.
             is_singular = number == entry.forms[0] and (len(entry.forms) > 1 or not entry.plural)
             message = entry.source if is_singular else entry.plural
             parts += ["".join(lines[done:place]), empty[1]]
@@ -92,7 +93,7 @@ def read(text: str, language: str) -> Document:
 
 
 def entries(text: str) -> list[Entry]:
-    """The messages of a catalogue, without its header and obsolete ones.
+    """Returns a catalogue's messages, except the header and obsolete ones.
 
     Raises:
         InputError: for a syntax error, naming the line.
@@ -119,11 +120,11 @@ def _entries(text: str) -> Iterator[Entry]:
         place = f"line {number}"
         if match is None:
             is_text = line.startswith(("msg", '"'))
-            rule = "must have a text in quotes" if is_text else "must be a catalogue of gettext"
+            rule = "must have a text in quotes" if is_text else "must be a gettext catalogue"
             raise InputError(None, rule, line[:80] if is_text else repr(line[:80]), place)
         key = match["key"] or part
         fits = key in FOLLOWING[part] if match["key"] else part is not None
-        require(fits, None, "must be a catalogue of gettext", repr(line[:80]), place)
+        require(fits, None, "must be a gettext catalogue", repr(line[:80]), place)
         part = key
         found = re.sub(r"\\(.)", _unescaped, match["text"])
         if part == "msgid":
@@ -134,7 +135,7 @@ def _entries(text: str) -> Iterator[Entry]:
             entry.target += found
             entry.forms += [number] if match["key"] else []
     if part is not None:
-        rule = "must begin a message that has a msgstr"
+        rule = "must begin a message with a msgstr"
         require(part == "msgstr", None, rule, "none", f"line {entry.line}")
         yield entry
 
@@ -144,8 +145,8 @@ def _unescaped(match: re.Match) -> str:
 
 
 def message_document(message: str, language: str, is_format: bool) -> Document:
-    """A message as a document: as HTML if it has tags, or as lines of text."""
-    # The target of a role is no tag: :ref:`text <target>`.
+    """Reads a message as HTML if it has tags, and as lines of text otherwise."""
+    # The target of a role is not a tag: :ref:`text <target>`.
     has_tags = TAG.search(message) and not any("<" in code for code in RST.findall(message))
     document = read_document(message, "html" if has_tags else "text", language)
     return Document(
@@ -157,7 +158,7 @@ def message_document(message: str, language: str, is_format: bool) -> Document:
 
 
 def _with_code(segment: Segment, is_format: bool) -> Segment:
-    """Marks what reStructuredText writes within a sentence, and the conversions of a format.
+    """Marks inline reStructuredText, and the conversions in a format string.
 
     The segment has no source: it is the place of a translation.
     """
@@ -167,5 +168,5 @@ def _with_code(segment: Segment, is_format: bool) -> Segment:
 
 
 def quoted(text: str) -> str:
-    """Writes text as it stands between the quotes of a msgstr."""
+    """Escapes text for the quotes of a msgstr."""
     return text.translate(_WRITTEN)

@@ -1,6 +1,6 @@
 """PowerPoint presentations (.pptx): text of slides, tables and diagrams, notes, titles of charts.
 
-Paragraphs are runs, as those of Word are (docx.py). What counts slides or gives a date stays.
+Paragraphs consist of runs, as in Word (docx.py). Slide numbers and dates stay.
 """
 
 import re
@@ -16,7 +16,7 @@ _MAIN = "ppt/presentation.xml"
 _TEXTS = re.compile(
     r"ppt/(slides/slide|notesSlides/notesSlide|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml"
 )
-# What the spelling checker notes of a run.
+# Notes of the spelling checker.
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean)=("[^"]*"|'[^']*')""")
 
 

@@ -1,11 +1,10 @@
-"""Cuts the tree of a segment into its sentences and what is between them.
+"""Splits a segment's tree into sentences and the nodes between them.
 
     <b>A dog. It</b> sleeps.        between  sentence      between  sentence        between
                                     <b>      A dog.        " "      It</b> sleeps.
 
-An element belongs to a sentence if all of it does; of others, each tag is where it stands: a
-sentence may have an element that only ends in it, or only begins. Marks at the edges of a sentence
-are outside of it.
+An element belongs to a sentence if all of it does; otherwise each tag stays in its region, so an
+element may only begin or only end in a sentence. Marks at a sentence's edges are outside it.
 """
 
 import math
@@ -17,15 +16,15 @@ from keras_transformer.translate.answers import Span
 
 
 def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
-    """Cuts nodes.
+    """Splits nodes into regions.
 
     Args:
-        nodes: of a segment.
-        spans: of its sentences, in the text of the segment. A mark that is partly in one is in it.
+        nodes: a segment's nodes.
+        spans: the spans of its sentences in its text. A mark that overlaps a span is in it.
 
     Returns:
-        The nodes before the first sentence, those of it, those between it and the next one, and so
-        on, up to those after the last one.
+        The nodes before the first sentence, its own nodes, the nodes between it and the next
+        sentence, and so on, up to the nodes after the last sentence.
     """
     cutter = _Cutter([place for span in spans for place in span])
     cutter.add(nodes, 0)
@@ -34,13 +33,13 @@ def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
 
 class _Cutter:
     def __init__(self, edges: Sequence[int]):
-        # Where the regions end: where the first sentence begins, where it ends, ...
+        # The ends of the regions: the beginning of the first sentence, its end, ...
         self.ends = [*edges, math.inf]
         self.regions: list[list[Node]] = [[] for _ in self.ends]
-        self._innermost = list(self.regions)  # where the next node of each region comes
+        self._innermost = list(self.regions)  # where each region's next node is added
 
     def add(self, nodes: Sequence[Node], start: int) -> int:
-        """Adds nodes that begin at a place of the text; returns where they end."""
+        """Adds nodes that begin at a place in the text; returns where they end."""
         for node in nodes:
             end = start + len(text_of([node]))
             if isinstance(node, str):
@@ -74,7 +73,7 @@ class _Cutter:
             text, start = text[until - start :], until
 
     def _region(self, start: int, end: int) -> int:
-        """The region of what begins at one place and ends at another one, or after it."""
+        """Returns the region of a node by where it begins and ends."""
         if start < end:
             return bisect_right(self.ends, start)
         region = bisect_left(self.ends, start)

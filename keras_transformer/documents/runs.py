@@ -1,11 +1,11 @@
-"""Paragraphs that are runs of text with properties, as Word's and PowerPoint's are.
+"""Paragraphs made of runs of text with properties, as in Word and PowerPoint.
 
     <w:r><w:t>A </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>red</w:t></w:r>...      A <b>red</b> ...
 
-Programs split runs for reasons that no reader sees, such as their spelling checker's. Here those
-with the same properties are one. Text with the properties of the most letters is plain; other
-properties are elements around their text, and so are links. When a translation is written, each
-text gets a run with the properties of the elements around it.
+Programs split runs for invisible reasons, such as spelling checks. Adjacent runs with the same
+properties are joined here. Text with the most frequent properties, by letters, is plain; other
+properties become elements around their text, as do links. In the translation, each text gets a run
+with the properties of the elements around it.
 """
 
 from collections import Counter
@@ -24,52 +24,52 @@ class _Item(NamedTuple):
     """A step in reading a paragraph: the name of a method of Runs, and its arguments."""
 
     kind: str
-    source: str  # of a text, its properties
+    source: str  # for a text, its properties
     text: str = ""
     parts: Parts = ()
 
 
 class Runs:
-    """Collects the runs of a paragraph, and makes its segment.
+    """Collects a paragraph's runs, and makes its segment.
 
     Args:
         run: the tags around the properties and the text of a run.
-        text: those around the text.
+        text: the tags around the text.
     """
 
     def __init__(self, run: tuple[str, str], text: tuple[str, str]):
         self._run, self._text = run, text
         self._items: list[_Item] = []
-        # The plain ones in the paragraph (None), and in each link, by its tag.
+        # Plain properties in the paragraph (None), and in each link, by its tag.
         self._properties_in: dict[str | None, str] = {}
 
     def text(self, properties: str, text: str) -> None:
-        """Text of a run, and its properties as they are written; "" if it has none."""
+        """Adds a run's text, with the source of its properties, or ""."""
         self._items.append(_Item("text", properties, text))
 
     def space(self, source: str, text: str) -> None:
-        """A tab or a line break, with a run around it if it needs one; see SegmentBuilder.space."""
+        """Adds a tab or a line break, within a run if needed; see SegmentBuilder.space."""
         self._items.append(_Item("space", source, text))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
-        """Adds what is not translated: see SegmentBuilder.kept."""
+        """Adds untranslated content; see SegmentBuilder.kept."""
         self._items.append(_Item("kept", source, text, parts))
 
     def begin(self, source: str) -> None:
-        """A link or the like, up to the call of `end` that belongs to it."""
+        """Begins a link or the like, which lasts until the matching call of `end`."""
         self._items.append(_Item("begin", source))
 
     def end(self, source: str) -> None:
-        """The end of what has begun last."""
+        """Ends the element begun last."""
         self._items.append(_Item("end", source))
 
     def segment(self, source: str) -> Segment | None:
-        """The paragraph, which is written as `source`; None if it has no letter."""
+        """Returns the paragraph with its source; None if it has no letters."""
         self._find_plain_properties()
         builder = SegmentBuilder(self._write)
         around = [self._properties_in[None]]
         current = around[-1]
-        waiting: list[_Item] = []  # come after the element that is open, if it ends
+        waiting: list[_Item] = []  # follow the open element, if it ends
 
         def change(properties: str) -> None:
             nonlocal current
@@ -107,7 +107,7 @@ class Runs:
         return builder.segment(source)
 
     def _find_plain_properties(self) -> None:
-        """Finds the properties of most letters, in the paragraph and in each link."""
+        """Finds the properties of the most letters, in the paragraph and in each link."""
         letters: dict[str | None, Counter[str]] = {None: Counter()}
         around: list[str | None] = [None]
         for item in self._items:
@@ -118,7 +118,7 @@ class Runs:
                 around.pop()
             elif item.kind == "text":
                 letters[around[-1]][item.source] += len(item.text.strip())
-        for tag, counts in letters.items():  # a link of a slide is among the properties of its text
+        for tag, counts in letters.items():  # in slides, a link is one of its text's properties
             plain = {each: count for each, count in counts.items() if "hlinkClick" not in each}
             plain = plain or counts
             self._properties_in[tag] = max(plain, key=plain.__getitem__, default="")
