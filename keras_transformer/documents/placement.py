@@ -8,8 +8,8 @@ unit aligned to the word before it; a break replaces the space there.
     Press to begin.                     is its model_text: units Press 0, to 1, begin 2, . 3
     Zum Beginn drücken.                 is the translation: units Zum 0, Beginn 1, drücken 2, . 3
 
-"drücken" is aligned to "Press", and "Zum" to "to". So <b> surrounds unit 2, from 2 to 3. {key} is followed
-by "to", whose counterpart is unit 0: {key} is put before it, in gap 0.
+"drücken" is aligned to "Press", and "Zum" to "to". So <b> surrounds unit 2, from 2 to 3. {key} is
+followed by "to", whose counterpart is unit 0: {key} is put before it, in gap 0.
 
     {key} Zum Beginn <b>drücken</b>.
 

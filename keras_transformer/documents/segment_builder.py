@@ -1,9 +1,9 @@
-"""Makes a segment of what a reader finds within a paragraph: words, spaces, tags, code spans.
+"""Makes segments from the pieces of a paragraph: words, spaces, tags, code spans.
 
-A reader calls the methods of SegmentBuilder in the order of the document; it need not know whether
-a tag has a partner: tags are paired here, and here alone. `parts` are then the segment, and beside
-it what need not be in it: a link around the whole text, the spaces before it, an image after it.
-The fewer marks a segment has, the fewer must be placed in its translation.
+A reader calls the methods of SegmentBuilder in document order, without pairing tags: only this
+module does. `parts` is then the segment, surrounded by anything that need not be in it: a link
+around the whole text, spaces before it, an image after it. The fewer marks a segment has, the fewer
+must be placed in its translation.
 """
 
 import dataclasses
@@ -23,11 +23,11 @@ from keras_transformer.documents.segments import (
 )
 from keras_transformer.documents.sentences import is_unspaced
 
-MOST_NESTED = 60  # elements; the tags of those that are deeper are marks without a partner
+MOST_NESTED = 60  # elements; tags of deeper ones are unpaired marks
 
 
 def joined(parts: Iterable[str | Segment]) -> Parts:
-    """Parts of a document with strings in turn made one, and without empty strings."""
+    """Joins consecutive strings among a document's parts, and drops empty ones."""
     result: list[str | Segment] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
         if is_text:
@@ -38,7 +38,7 @@ def joined(parts: Iterable[str | Segment]) -> Parts:
 
 
 class Found(NamedTuple):
-    """Language in a text: where it stands there, and the parts that it is."""
+    """Language found in a text: its place and its parts."""
 
     start: int
     end: int
@@ -51,12 +51,12 @@ def with_found(
     start: int = 0,
     end: int | None = None,
 ) -> Parts:
-    """The parts of a text: what was found in it, and between that the text as it is.
+    """Returns the parts of a text: the language found, and the source between.
 
     Args:
-        source: gives the text from one place to another, or to its end for None.
-        found: what was found, in its order.
-        start, end: of the text.
+        source: returns the text between two places, or to its end for None.
+        found: the language found, in order.
+        start, end: the limits of the text.
     """
     parts: list[str | Segment] = []
     for place in found:
@@ -66,7 +66,7 @@ def with_found(
 
 
 class OpenTags:
-    """The names of the tags that have begun and not ended, the innermost last."""
+    """The names of the open tags, the innermost last."""
 
     def __init__(self):
         self.names: list[Hashable] = []
@@ -80,7 +80,7 @@ class OpenTags:
         self._numbers[name] += 1
 
     def end(self, name: Hashable) -> int:
-        """Ends the innermost tag of this name, and those within it. Returns how many these are."""
+        """Ends the innermost tag with this name, and the tags within it. Returns their number."""
         if name not in self:
             return 0
         ended = 1
@@ -96,26 +96,26 @@ class OpenTags:
 
 @dataclasses.dataclass(eq=False)
 class _Leaf:
-    """A piece of a paragraph: a word, a space, a tag, or what is kept."""
+    """A piece of a paragraph: a word, a space, a tag, or untranslated content."""
 
     source: str  # as the document writes it
-    text: str = ""  # what it reads as
+    text: str = ""  # as it reads
     is_language: bool = False  # is translated
-    is_space: bool = False  # reads as one space, or as nothing beside another space
+    is_space: bool = False  # reads as one space, or as nothing next to another space
     parts: Parts = ()  # its source in parts, if there is language in it
-    written: str = ""  # what it is written as beside translated text
+    written: str = ""  # the source next to translated text
 
     def __post_init__(self):
         self.written = self.written or self.source
 
     @property
     def can_stay_outside(self) -> bool:
-        """Whether it can be left out at the edge of a segment: there is nothing to be read."""
+        """Whether it can be left out at a segment's edge, as it has no text."""
         return self.is_space or not (self.text or self.is_language)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is text of the segment, and no mark."""
+        """Whether it is text rather than a mark."""
         return self.is_language or (self.written == self.text == " ")
 
     def mark(self, kind: MarkKind = MarkKind.WHOLE) -> Mark:
@@ -124,7 +124,7 @@ class _Leaf:
 
 @dataclasses.dataclass(eq=False)
 class _Tagged:
-    """A tag that has begun, what is after it, and the tag that ends it, if there is one."""
+    """An opening tag, the pieces after it, and its closing tag, if any."""
 
     name: Hashable
     opening: _Leaf
@@ -134,42 +134,42 @@ class _Tagged:
 
 
 class SegmentBuilder:
-    """Collects the pieces of a paragraph, and makes a segment of them.
+    """Collects the pieces of a paragraph, and makes a segment from them.
 
     Args:
-        write: that of its segment.
-        has_lists: whether elements without a space between them may be items of a list, which are
-            segments of their own, as in the navigation of a page.
+        write: the segment's `write`.
+        has_lists: whether adjacent elements without a space may be list items, which become
+            separate segments, as in a page's navigation.
 
     Attributes:
-        last_character: that is read so far; "" if there is none.
+        last_character: the last character read so far, or "".
     """
 
     def __init__(self, write: Callable[[Sequence[Piece]], str], has_lists: bool = False):
         self._write = write
         self._has_lists = has_lists
         self._open_tags = OpenTags()
-        self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the tags that are open
+        self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the open tags
         self.last_character = ""
 
     def word(self, source: str, text: str) -> None:
-        """A word, several, or a part of one."""
+        """Adds text: a word, several, or part of one."""
         self._open[-1].has_language = True
         self._add(_Leaf(source, text, is_language=True))
 
     def space(self, source: str, written: str = "", text: str = " ") -> None:
-        r"""White space, however the document writes it: a line break, indentation, <br>.
+        r"""Adds white space of any form: a line break, indentation, <br>.
 
         Args:
             source: as the document writes it.
-            written: what it is written as beside translated text, if that is not its source.
-            text: what it reads as: "\t" for a tab between columns, which ends a sentence; "\n" for
-                a line break that must come back at its word, and not about there.
+            written: the source next to translated text, if different.
+            text: how it reads: "\t" for a tab between columns, which ends a sentence; "\n" for a
+                line break that must stay exactly at its word.
         """
         self._add(_Leaf(source, text, is_space=True, written=written))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
-        """Adds what is not translated: an image, a code span.
+        """Adds untranslated content: an image, a code span.
 
         Args:
             source: as the document writes it.
@@ -179,24 +179,23 @@ class SegmentBuilder:
         self._add(_Leaf(source, text, parts=parts))
 
     def silent(self, source: str) -> None:
-        """Adds what is not needed beside translated text, and not written there."""
+        """Adds source that is omitted next to translated text."""
         self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
-        """A tag that lasts until `end` is called with its name, if ever."""
+        """Begins an element, which lasts until `end` is called with its name, if ever."""
         self._open_tags.begin(name)
         self._open.append(_Tagged(name, _Leaf(source, parts=parts)))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
-        """The partner of the innermost open tag of this name.
+        """Ends the innermost open element with this name.
 
-        Tags that began within it have no partner; nor has this one, if no tag of its name is open.
+        Tags that began within it stay unpaired, as does this one if no such tag is open.
 
         Args:
-            name: of the tag.
+            name: the tag's name.
             source: as the document writes it.
-            written: what it is written as beside translated text, if that is not its source.
-        """
+            written: the source next to translated text, if different."""
         closing = _Leaf(source, written=written)
         ended = self._open_tags.end(name)
         if not ended:
@@ -215,12 +214,12 @@ class SegmentBuilder:
             parent.children.append(element)
 
     def parts(self) -> list[str | Segment]:
-        """All pieces: strings, and the segment if there is a letter to be translated."""
+        """Returns all pieces: strings, and a segment if there are letters to translate."""
         self._end_within(len(self._open))
         return self._parts(self._open[0].children)
 
     def segment(self, source: str) -> Segment | None:
-        """All pieces as one segment with a source; None if there is no letter to be translated."""
+        """Returns all pieces as one segment with a source; None without letters to translate."""
         self._end_within(len(self._open))
         children = self._open[0].children
         leaves = list(_leaves(children))
@@ -255,7 +254,7 @@ class SegmentBuilder:
             siblings.append(leaf)
 
     def _end_within(self, count: int) -> None:
-        """Makes marks without a partner of all but the first of the innermost `count` tags."""
+        """Turns all but the first of the innermost `count` tags into unpaired marks."""
         first, *others = self._open[-count:]
         for tagged in others:
             first.children += [tagged.opening, *tagged.children]
@@ -279,7 +278,7 @@ def _has_letters(leaves: Iterable[_Leaf]) -> bool:
 
 
 def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
-    """One leaf of several in which no language is."""
+    """Joins several leaves without language."""
     leaves = list(leaves)
     source = "".join(leaf.source for leaf in leaves)
     text = "".join(leaf.text for leaf in leaves)
@@ -299,7 +298,7 @@ def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
 def _trimmed(
     pieces: Sequence[_Leaf | _Tagged],
 ) -> tuple[list[_Leaf], Sequence[_Leaf | _Tagged], list[_Leaf]]:
-    """Splits pieces into those that a segment needs, and those that stay before and after it."""
+    """Splits pieces into those before a segment, those it needs, and those after it."""
     before: list[_Leaf] = []
     after: list[_Leaf] = []
     first, last = 0, len(pieces)
@@ -324,7 +323,7 @@ def _trimmed(
 
 
 def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
-    """Pieces cut where two elements are beside each other that are items of a list.
+    """Splits pieces between adjacent elements that are list items.
 
     As in the navigation of a page: <a>Docs</a><a>API</a>.
     """
@@ -342,7 +341,7 @@ def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
 
 
 def _are_items(one: _Tagged, other: _Tagged) -> bool:
-    """Whether two elements without a space between them are no parts of a word or a sentence."""
+    """Whether two adjacent elements are separate, rather than parts of a word or a sentence."""
     before, after = _text(one), _text(other)
     if not (before and after) or is_unspaced(before[-1]) or is_unspaced(after[0]):
         return False
@@ -358,9 +357,9 @@ def _text(tagged: _Tagged) -> str:
 
 
 def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
-    """Makes all spaces read as nothing that follow another one, or nothing but spaces follows.
+    """Makes spaces after another space, and at the end, read as nothing.
 
-    What is written for a space goes to the mark directly before it, if there is one.
+    A space's source moves to the mark directly before it, if any.
     """
     read = [number for number, leaf in enumerate(leaves) if leaf.text and not leaf.is_space]
     after_space = True

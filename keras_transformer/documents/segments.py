@@ -1,10 +1,10 @@
-"""A document as the text that is translated, and all else, which stays as it is.
+"""A document as translatable segments and the source between them.
 
-A format (plain.py, markdown.py, html.py and others) reads a document into parts in their order:
-strings, which come back as they are, and Segments, each of which is a paragraph, a heading, a cell
-of a table or the like. A segment is a tree: text, elements such as `<b>...</b>` around nodes, and
-marks. A mark is in a segment and is no language, such as a code span or a line break: it leaves the
-text before the translation and returns to it afterwards.
+A format (plain.py, markdown.py, html.py and others) splits a document into parts in order: strings,
+which stay unchanged, and Segments, each a paragraph, a heading, a table cell or the like. A segment
+is a tree of text, elements such as `<b>...</b>` around nodes, and marks. A mark is something in a
+segment that is not language, such as a code span or a line break: it is removed before translation
+and restored afterwards.
 
     A <b>red</b> `x`.      ["A ", Element(<b>, </b>, ["red"]), " ", Mark(`x`), "."]
 """
@@ -19,7 +19,7 @@ from keras_transformer.translate.answers import Span
 
 
 class MarkKind(Enum):
-    """The effect of a mark on the text beside it."""
+    """The role of a mark."""
 
     OPEN = "open"  # begins an element, as <b> does
     CLOSE = "close"
@@ -30,29 +30,29 @@ class MarkKind(Enum):
 class Mark:
     """Something in a segment that is not translated.
 
-    A placeholder has no source: it is written as text is, where it comes.
+    A placeholder has no source: it is written like text in its new place.
 
-    A mark may hold language of its own: the alternative text of an image within a sentence. Then
-    `parts` is what the mark is written as, with such segments in it.
+    A mark may contain language, such as the alternative text of an image. Then `parts` is its
+    source with these segments.
     """
 
     source: str | None  # as the document writes it
     kind: MarkKind = MarkKind.WHOLE
-    text: str = ""  # what it reads as: " " for a line break, words for a code span
-    parts: "Parts" = ()  # if empty, there is no language in the mark
+    text: str = ""  # how it reads: " " for a line break, words for a code span
+    parts: "Parts" = ()  # empty if the mark contains no language
 
     @property
     def is_break(self) -> bool:
-        """Whether it stands in place of a space."""
+        """Whether it replaces a space."""
         return self.text.isspace()
 
 
 @dataclasses.dataclass(eq=False)
 class Element:
-    """A pair of marks, and what is between them.
+    """A pair of marks, and the nodes between them.
 
-    In the tree of a sentence, `opening` is None if it is before the sentence, and `closing` if it
-    is after it.
+    In a sentence's tree, `opening` is None if it is before the sentence, and `closing` is None if
+    it is after it.
     """
 
     opening: Mark | None
@@ -61,11 +61,11 @@ class Element:
 
 
 Node = str | Mark | Element
-Piece = str | Mark  # of what is written: text as it reads, or a mark
+Piece = str | Mark  # of the output: text as it reads, or a mark
 
 
 def pieces_of(nodes: Iterable[Node]) -> Iterator[Piece]:
-    """Yields the text and the marks of nodes in their order."""
+    """Yields the text and the marks of nodes in order."""
     for node in nodes:
         if isinstance(node, Element):
             if node.opening is not None:
@@ -78,20 +78,20 @@ def pieces_of(nodes: Iterable[Node]) -> Iterator[Piece]:
 
 
 def text_of(nodes: Iterable[Node]) -> str:
-    """The text of nodes."""
+    """Returns the text of nodes."""
     return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces_of(nodes))
 
 
 def with_marks(
     nodes: Sequence[Node], spans: Sequence[Span], make: Callable[[str], Mark], start: int = 0
 ) -> list[Node]:
-    """Makes marks of spans of the text, but not of those that another mark is in.
+    """Turns spans of the text into marks, except spans that contain a mark.
 
     Args:
         nodes: a tree.
-        spans: in their order; none overlaps another one.
-        make: makes a mark of its text.
-        start: the place at which the nodes begin.
+        spans: in order, without overlaps.
+        make: makes a mark from its text.
+        start: the place where the nodes begin.
     """
     marked: list[Node] = []
     for node in nodes:
@@ -112,7 +112,7 @@ def with_marks(
 
 
 def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
-    """The `write` of a format that writes each text in the same way, whatever is beside it."""
+    """Returns the `write` of a format that escapes text independently of its context."""
 
     def write(pieces: Sequence[Piece]) -> str:
         return "".join(
@@ -122,34 +122,34 @@ def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], st
     return write
 
 
-as_written = writing_with(str)  # the `write` of a format in which all characters mean themselves
+as_written = writing_with(str)  # the `write` of a format without special characters
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment:
-    """A piece of language."""
+    """A translatable piece of a document."""
 
-    # As the document writes it. It comes back if nothing in it is changed, unless it is empty: then
-    # the segment is a place for the translation of a text that stands elsewhere, as in a catalogue.
+    # As the document writes it, and as it is written if nothing in it changes. Empty if the segment
+    # is a place for the translation of text elsewhere, as in a catalogue.
     source: str
     nodes: Sequence[Node]  # no element lacks a mark
-    # Writes a translation, all of it, as its format writes text and marks.
+    # Writes a whole translation in the segment's format.
     write: Callable[[Sequence[Piece]], str] = as_written
-    # Writes that as the document does in which the format is embedded, if it is in one.
+    # Writes this in the format of the outer document, if embedded in one.
     embed: Callable[[str], str] = str
 
     @functools.cached_property
     def text(self) -> str:
-        """The words of the segment, without marks, and with entities and escapes decoded."""
+        """Returns the segment's text without marks, with entities and escapes decoded."""
         return text_of(self.nodes)
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":
-        """A segment in which spans of the text are marks, where no other mark is."""
+        """Returns a segment with spans of the text turned into marks, except within marks."""
         nodes = with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
         return dataclasses.replace(self, nodes=nodes)
 
     def written(self, pieces: Sequence[Piece]) -> str:
-        """Writes a translation, all of it, as the document does."""
+        """Writes a whole translation in the document's format."""
         pieces = [
             piece.text if isinstance(piece, Mark) and piece.source is None else piece
             for piece in pieces
@@ -162,27 +162,26 @@ Parts = tuple[str | Segment, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A document that a format has read: what is kept, and what is translated, in its order.
+    """A document that was read: its unchanged and translatable parts, in order.
 
-    The sources of all parts together are the document, but for what is written into places that
-    are empty in it.
+    The sources of all parts add up to the document.
     """
 
     parts: Parts
 
     @property
     def source(self) -> str:
-        """The document as it was."""
+        """Returns the original document."""
         return "".join(part if isinstance(part, str) else part.source for part in self.parts)
 
     def written(self, translated: Iterable[str]) -> Iterator[bytes]:
-        """Yields the bytes of the document, given each of its parts as it is translated."""
+        """Yields the document's bytes, given its translated parts."""
         for part in translated:
             yield part.encode("utf-8", errors="replace")
 
     @property
     def segments(self) -> list[Segment]:
-        """What is translated: the segments, each before those that its marks hold."""
+        """Returns the segments, each before those in its marks."""
         return list(_segments(self.parts))
 
 
@@ -196,11 +195,11 @@ def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
 
 
 def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
-    """The parts of a document that is written within another one, as a cell of a table is.
+    """Returns the parts of a document within another one, such as a table cell.
 
     Args:
-        document: the inner one.
-        escape: writes what the inner document writes as the outer one writes it.
+        document: the inner document.
+        escape: encodes the inner document's output for the outer one.
     """
 
     def in_outer(part: str | Segment) -> str | Segment:

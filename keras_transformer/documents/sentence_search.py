@@ -1,4 +1,4 @@
-"""The translations of the sentences of a document, of any rank, by one search for each sentence."""
+"""Finds translations of any rank for a document's sentences, with one search per sentence."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,12 +11,12 @@ Search = Callable[[Sequence[str], bool], list[list[Translation]] | list[list[Ali
 
 
 class SentenceSearch:
-    """Translates sentences as a DocumentTranslator asks for them.
+    """Translates sentences for a DocumentTranslator.
 
     Args:
         search: finds the translations of sentences.
-        keeps_answers: whether what is found is kept, so that one search serves several ranks.
-        counts: to which the answers are added that are given, if there are such counts.
+        keeps_answers: whether to keep results, so that one search serves several ranks.
+        counts: statistics to which the answers are added, or None.
     """
 
     def __init__(self, search: Search, keeps_answers: bool, counts: AnswerCounts | None = None):
@@ -26,11 +26,11 @@ class SentenceSearch:
         self._found: dict[tuple[str, bool], list] = {}
 
     def translate(self, rank: int, texts: Sequence[str]) -> list[str]:
-        """Returns a translation of each text, the best one for rank 0; the last if it has fewer."""
+        """Returns the translation of each text with this rank, from 0, or its last one."""
         return [answer.text for answer in self._answers(rank, texts, aligned=False)]
 
     def align(self, rank: int, texts: Sequence[str]) -> list[AlignedText]:
-        """Returns the same translations, with what is aligned to what."""
+        """Returns the same translations with their alignments."""
         answers = self._answers(rank, texts, aligned=True)
         return [
             AlignedText(answer.text, answer.pair.links(text, answer.text))

@@ -1,7 +1,7 @@
-"""Where sentences begin and end, and where one is cut that is too long for a model.
+"""Splits text into sentences, and sentences that are too long for a model.
 
-sentencex knows the abbreviations and quotation marks of some hundred languages; what it finds is
-mended where news text showed clear errors (docs/measurements/documents.md).
+sentencex knows the abbreviations and quotation marks of some hundred languages; its results are
+corrected where news text showed clear errors (docs/measurements/documents.md).
 """
 
 import re
@@ -19,14 +19,14 @@ _DOTTED_ORDINALS = (
 )
 _INITIAL = re.compile(r"(?<!\w)[^\W\d_]\.$")
 _ORDINAL = re.compile(r"(?<![\w.,])\d{1,3}\.$")
-_OPENING_QUOTES = re.compile(r"\s+([\"'“‘(\[]+|[«‹„]+\s*)$")  # which a space may follow
+_OPENING_QUOTES = re.compile(r"\s+([\"'“‘(\[]+|[«‹„]+\s*)$")  # may be followed by a space
 _CLOSING_QUOTES = re.compile(r"[\"'”“»›’)\]]+(?=\s|$)")
 # Scripts without spaces, and their punctuation: Thai to Myanmar, CJK, full width.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef"
 _ENDS_UNSPACED = re.compile(f"[{_UNSPACED}][\"'”’]*$")
 
-# A word that begins a sentence although no full stop is before it: "A man walks A dog runs". It is
-# in no name, as the words beside it are in small letters; "a plan of type A" has one before it.
+# A word that begins a sentence without a full stop before it: "A man walks A dog runs". It is not
+# in a name, as the words around it are in lower case; the listed words exclude "a plan of type A".
 _BEGINS_IN_ENGLISH = re.compile(
     r"""(?<![\w'’-])(?!(?:the|a|an|of|to|and|or|in|for|by|with|from|vitamin|type|class|plan)[ ])
     [a-z]{2,}[ ](?=An?[ ](?!is|was|and|or)[A-Za-z][a-z]+[ ]|(?:The|Two|Three|Four|Five|Several|Some
@@ -35,18 +35,18 @@ _BEGINS_IN_ENGLISH = re.compile(
     re.VERBOSE,
 )
 
-# Where a sentence is cut that is too long, the best places first.
+# Places to split long sentences, the best first.
 _CLAUSE_ENDS = re.compile(r"(?<=[;:])\s|\s(?=[—–-]\s)|(?<=[；：])")
 _COMMAS = re.compile(r"(?<=,)\s|(?<=[，、])")
 _SPACES = re.compile(r"\s+")
-# No subword is this long: a text of more characters for each is cut before subwords are counted.
+# No subword is this long: texts with more characters per subword are split before counting.
 MOST_CHARACTERS = 64
 
 
 def check_language(language: str | None) -> None:
-    """Raises an InputError for what is no code of a language, such as "english"."""
+    """Raises an InputError unless the language is a code; "english" is not."""
     is_code = language is None or re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z\d]+)*", language)
-    require(is_code, "language", 'must be a code as "en" or "pt-BR"', repr(language))
+    require(is_code, "language", 'must be a code such as "en" or "pt-BR"', repr(language))
 
 
 def split(text: str, language: str, starts: Iterable[int] = ()) -> list[Span]:
@@ -54,11 +54,12 @@ def split(text: str, language: str, starts: Iterable[int] = ()) -> list[Span]:
 
     Args:
         text: a paragraph.
-        language: of the text, as "en", "de-AT" or "pt_BR"; an unknown one is read as English.
-        starts: places where sentences begin in any case.
+        language: the language of the text, such as "en", "de-AT" or "pt_BR"; unknown ones are
+            treated like English.
+        starts: places where sentences must begin.
 
     Returns:
-        The spans of the sentences in their order. Only spaces are outside of them.
+        The spans of the sentences in order. Only spaces are outside them.
     """
     language = re.split("[-_]", language.lower())[0]
     encodable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair becomes "?"
@@ -71,12 +72,12 @@ def split(text: str, language: str, starts: Iterable[int] = ()) -> list[Span]:
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of a script without spaces between words, or of its punctuation."""
+    """Whether a character belongs to a script without spaces, or to its punctuation."""
     return re.match(f"[{_UNSPACED}]", character) is not None
 
 
 def trimmed(text: str, starts: Sequence[int]) -> list[Span]:
-    """Makes spans of the places in a text at which they begin, without the spaces around them."""
+    """Returns the spans that begin at the given places, without surrounding spaces."""
     spans = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         part = text[start:end]
@@ -87,8 +88,8 @@ def trimmed(text: str, starts: Sequence[int]) -> list[Span]:
 
 
 def _mended(text: str, end: int, language: str) -> int | None:
-    """Where a sentence ends that sentencex lets end at `end`; None if it does not end there."""
-    before = text[max(end - 80, 0) : end]  # what is looked at is short
+    """Corrects a sentence end found by sentencex; None if no sentence ends there."""
+    before = text[max(end - 80, 0) : end]  # enough context
     if opening := _OPENING_QUOTES.search(before):  # 'transport. "|You must', "Bretagne. « |Nous"
         end -= len(opening[1])
     elif end < len(text) and not before[-1:].isspace():
@@ -112,20 +113,20 @@ def cut(
     count_subwords: Callable[[list[Span]], list[int]],
     kept_whole: Collection[int] = (),
 ) -> list[Span]:
-    """Cuts a sentence into parts that are no longer than a model's limit.
+    """Splits a sentence into parts within a model's limit.
 
-    It is cut in two near its middle, and so are parts that are still too long: at the end of a
-    clause, else at a comma, else at a space, else anywhere.
+    It is split near its middle, as are parts that are still too long: at the end of a clause, else
+    at a comma, else at a space, else anywhere.
 
     Args:
-        text: that holds the sentence.
-        span: of the sentence.
-        limit: the most subwords of a part.
-        count_subwords: gives the number of subwords of each of several spans.
-        kept_whole: places at which nothing is cut.
+        text: the text that contains the sentence.
+        span: the span of the sentence.
+        limit: the most subwords in a part.
+        count_subwords: counts the subwords of each of several spans.
+        kept_whole: places that must not be split.
 
     Returns:
-        The spans of the parts in their order. One that cannot be cut may be too long.
+        The spans of the parts in order. A part that cannot be split may be too long.
     """
     parts, fitting = [span], set()
     while True:
@@ -141,7 +142,7 @@ def cut(
 
 
 def _halves(text: str, span: Span, kept_whole: Collection[int]) -> list[Span]:
-    """Cuts a span in two near its middle, if it can be cut."""
+    """Splits a span in two near its middle, if possible."""
     start, end = span
     middle, length = (start + end) / 2, end - start
     for pattern, reach in ((_CLAUSE_ENDS, length / 3), (_COMMAS, length / 3), (_SPACES, length)):

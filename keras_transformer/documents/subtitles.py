@@ -1,16 +1,16 @@
-r"""Subtitles (.srt, .vtt): the text of the cues is translated, and their times stay.
+r"""Subtitles (.srt, .vtt): translates the text of cues and keeps their times.
 
     7                                       its number or name
     00:00:21,000 --> 00:00:23,500           its times, in .vtt also settings
     <i>She had seen the man</i>             its text, up to an empty line
     <i>who lived</i>
 
-A sentence may go on in the next cue. It does where a cue ends with a comma, or ends with a word and
-the next one begins with a small letter. The lines of a cue are of one sentence or several, unless a
-line begins with a sign of another speaker: "- Yes.", ">> Yes.".
+A sentence continues in the next cue if a cue ends with a comma, or ends with a word and the next
+one begins with a lower-case letter. The lines of a cue are translated together, unless a line
+begins with the sign of another speaker: "- Yes.", ">> Yes.".
 
-What is between two lines of a paragraph, a line break or the times of the next cue, reads as a
-space, and comes back about where it was. All else, such as notes and styles, stays.
+The source between two lines of a paragraph, a line break or the times of the next cue, reads as a
+space, and returns near its old position. Everything else, such as notes and styles, stays.
 """
 
 import dataclasses
@@ -41,29 +41,29 @@ _SPEAKER = re.compile(r"\s*(?:[-–—]+(?!\d)|(?:>|&gt;)+)\s*")
 _SIGNS = re.compile(r"(?:(?:\{\\[^{}]*\}|<v\b[^<>]*>|<\d[\d:.]*>)[ \t]*)+")
 _END_TAGS = re.compile(r"(?<!>)(?:</[A-Za-z]+>)+\Z")
 _START_TAGS = re.compile(r"(?:<[A-Za-z][^<>]*>)+")
-# What is between two lines: tags that end and begin again, and what stays in its order.
+# The source between two lines: tags that end and begin again, and the rest, which keeps its order.
 _BREAK = re.compile(r"([ \t]*(?:</[A-Za-z]+>[ \t]*)*)(.*?)((?:<[A-Za-z][^<>]*>[ \t]*)*)", re.DOTALL)
 
 
 @dataclasses.dataclass
 class _Line:
-    """A line of the text of a cue."""
+    """A line of text in a cue."""
 
-    cue: int  # its number, from 1
-    start: int  # where its content begins and ends, in the text of the file
+    cue: int  # number, from 1
+    start: int  # where its content begins and ends in the file
     end: int
-    visible: str  # what of it is seen
+    visible: str  # its visible text
 
 
 def read_srt(text: str, language: str) -> Document:
-    """Reads SubRip's subtitles, in which all characters but those of tags mean themselves.
+    """Reads SubRip subtitles, in which only tags have a meaning.
 
     Args:
         text: the file.
-        language: of the cues; they are not cut here, so it does not matter.
+        language: the language of the cues, which does not matter here.
 
     Raises:
-        InputError: if there are no times in it.
+        InputError: if it contains no times.
     """
     return _read(text, str, str)
 
@@ -82,7 +82,7 @@ def _read(text: str, unescape: Callable[[str], str], escape: Callable[[str], str
 
 
 def _lines(text: str) -> list[_Line]:
-    """The lines that are text of a cue and have letters or digits to be seen."""
+    """Returns the lines of cue text with visible letters or digits."""
     found: list[_Line] = []
     cue = place = 0
     is_text = False
@@ -91,7 +91,7 @@ def _lines(text: str) -> list[_Line]:
         if _TIMES.match(line):
             cue += 1
             if is_text and found and found[-1].visible.isdecimal():
-                found.pop()  # the number of this cue, which no empty line is before
+                found.pop()  # the number of this cue, without an empty line before it
             is_text = True
         elif not line.rstrip("\r\n"):
             is_text = False
@@ -101,14 +101,14 @@ def _lines(text: str) -> list[_Line]:
                 start = place + line.index(content)
                 found.append(_Line(cue, start, start + len(content), visible))
         place += len(line)
-    rule = "must have cues with times, as 00:00:21,000 --> 00:00:23,500"
+    rule = "must have cues with times, such as 00:00:21,000 --> 00:00:23,500"
     has_cues = cue or not text.strip() or text.startswith("WEBVTT")
     require(has_cues, None, rule, "none", "the document")
     return found
 
 
 def _paragraphs(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
-    """Yields the lines that are translated together."""
+    """Yields groups of lines that are translated together."""
     paragraph = list(lines[:1])
     for line, following in pairwise(lines):
         if _goes_on(line, following):
@@ -121,7 +121,7 @@ def _paragraphs(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
 
 
 def _goes_on(line: _Line, following: _Line) -> bool:
-    """Whether the sentence of a line may go on in the next one."""
+    """Whether a line's sentence may continue on the next line."""
     if _SPEAKER.match(following.visible):
         return False
     is_within_sentence = line.visible[-1].isalnum() and following.visible[0].islower()
@@ -134,7 +134,7 @@ def _parts_of(
     unescape: Callable[[str], str],
     escape: Callable[[str], str],
 ) -> Parts:
-    """The parts of the lines of a paragraph, and of what is between them."""
+    """Returns the parts of a paragraph's lines, and of the source between them."""
     for line, following in pairwise(paragraph):
         _move_between(line, following, text)
     builder = SegmentBuilder(str)
@@ -153,10 +153,10 @@ def _parts_of(
 
 
 def _move_between(line: _Line, following: _Line, text: str) -> None:
-    """Leaves out of two lines what is only between them.
+    """Excludes from two lines the markup between them.
 
-    That is the position or the voice of the next one, and tags that end with a line and begin again
-    in the next one: "</i>", "<i>".
+    That is the position or voice of the second line, and tags that end with the first and begin
+    again with the second: "</i>", "<i>".
     """
     if sign := _SIGNS.match(text, following.start, following.end):
         following.start = sign.end()
@@ -173,7 +173,7 @@ def _move_between(line: _Line, following: _Line, text: str) -> None:
 def _add(
     builder: SegmentBuilder, content: str, unescape: Callable[[str], str], is_first: bool
 ) -> None:
-    """Adds the content of a line; a sign of a speaker only where it begins a paragraph."""
+    """Adds the content of a line, with a speaker's sign only at the beginning of a paragraph."""
     place = 0
     for markup in [*_MARKUP.finditer(content), None]:
         words = content[place : len(content) if markup is None else markup.start()]
@@ -205,11 +205,11 @@ def _is_break(piece: Piece) -> bool:
 def _writing(
     nodes: Sequence[Node], escape: Callable[[str], str]
 ) -> Callable[[Sequence[Piece]], str]:
-    """The `write` of a segment: cues stay in their order, and no line of a cue is empty.
+    """Returns a segment's `write`, which keeps cues in order and their lines non-empty.
 
     Args:
-        nodes: of the segment.
-        escape: writes text.
+        nodes: the segment's nodes.
+        escape: escapes text.
     """
     breaks = [_BREAK.fullmatch(piece.source)[2] for piece in pieces_of(nodes) if _is_break(piece)]
 
