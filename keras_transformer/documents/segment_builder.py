@@ -195,7 +195,8 @@ class SegmentBuilder:
         Args:
             name: the tag's name.
             source: as the document writes it.
-            written: the source next to translated text, if different."""
+            written: the source next to translated text, if different.
+        """
         closing = _Leaf(source, written=written)
         ended = self._open_tags.end(name)
         if not ended:
