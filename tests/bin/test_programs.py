@@ -136,9 +136,7 @@ def test_the_console_command_runs_a_program(command):
 def test_the_help_of_a_program_lists_its_flags(command):
     code, output, errors = command("train", "--help")
     assert (code, errors) == (0, "")
-    assert (
-        "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
-    )
+    assert "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
     groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
     assert "--accumulate_steps: " in groups["optimization"]
     assert "--precision: <float32|bfloat16|float16>: " in groups["optimization"]
