@@ -125,7 +125,7 @@ def export(trained, config, folder, weights):
 
 
 def session_of(engine, threads):
-    """What makes a runner of a graph, of its file."""
+    """Returns the function that makes a runner from a graph file."""
     if engine == "onnxruntime":
         import onnxruntime
 

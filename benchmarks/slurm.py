@@ -184,7 +184,7 @@ def last_step(model_dir):
 
 
 def call(*command):
-    """What a command prints."""
+    """Returns a command's output."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().rpartition("\n")[2]
     require(done.returncode == 0, None, "must end well", last, " ".join(map(str, command)))

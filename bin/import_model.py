@@ -39,7 +39,7 @@ def main():
     require(local, "path", "must be a local folder with --format=marian", path)
     require(path.exists(), "path", "must exist", path)
     is_for_marian = FLAGS.languages is None or FLAGS.format == "marian"
-    rule = "must not be given with another --format than marian"
+    rule = "must only be given with --format=marian"
     require(is_for_marian, "languages", rule, FLAGS.languages)
     from keras_transformer.model_card import CARD, read_card
 

@@ -26,8 +26,8 @@ class InputError(ValueError):
         place: the file, or the file and the line, as in "train.en:7".
     """
 
-    # Without this mark, Keras re-raises a layer's error as a new one, with the first of `args` as #
-    # its message. When building a functional model, it passes the whole message as `argument`, #
+    # Without this mark, Keras re-raises a layer's error as a new one, with the first of `args` as
+    # its message. When building a functional model, it passes the whole message as `argument`,
     # without a rule.
     _keras_call_info_injected = True
 

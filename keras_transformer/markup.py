@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-# Not allowed in XML 1.0, even escaped: most control characters, lone surrogates, and two #
+# Not allowed in XML 1.0, even escaped: most control characters, lone surrogates, and two
 # noncharacters.
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -16,7 +16,7 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
     # Not in the paper, for fast translation: six layers encode a sentence once, and only two layers
-    # # decode each token. It has the sizes of student.tiny11 in github.com/browsermt/students,
+    # decode each token. It has the sizes of student.tiny11 in github.com/browsermt/students,
     # whose decoder uses SSRUs instead of self-attention (Kim et al. 2019,
     # aclanthology.org/D19-5632).
     "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
@@ -60,15 +60,15 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "attention_dropout": 0.1,
     },
     # Not in the paper: base with newer layers (docs/measurements/modern.md). Gated networks have as
-    # # many parameters with two thirds of d_ff, here rounded to a multiple of 16.
+    # many parameters with two thirds of d_ff, here rounded to a multiple of 16.
     "modern": {
         "d_ff": 1360,
         "norm": "pre",
         "positions": "rotary",
         "activation": "swiglu",
     },
-    # Not in the paper: tiny with rotary positions and the best recipe measured on 29,000 pairs; #
-    # suggested for 10,000 to 300,000 (docs/guides/own-text.md). Its last checkpoint is as good as #
+    # Not in the paper: tiny with rotary positions and the best recipe measured on 29,000 pairs;
+    # suggested for 10,000 to 300,000 (docs/guides/own-text.md). Its last checkpoint is as good as
     # an average.
     "own_text": {
         "num_layers": 4,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 # The first letter of a word. "don't" and "3rd" contain no second word; an accent may be a separate
-# # character after its letter.
+# character after its letter.
 _FIRST_LETTER = re.compile(r"(?<![\w\u0300-\u036f])(?<![\w\u0300-\u036f]['’])[^\W\d_]")
 # The final full stop of an ordinary or tokenized sentence, but not an ellipsis.
 _FINAL_STOP = re.compile(r"(?<=[^.\s])\s*[.。．｡।۔]\s*$")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# Records are in random order on disk, so any shards are a fair sample of the corpus. Sorting more #
+# Records are in random order on disk, so any shards are a fair sample of the corpus. Sorting more
 # pairs at once reduces padding: 6% of 25,000 tokens, compared to 9% with 65,536 pairs.
 _CHUNK_PAIRS = 300_000
 _PREFETCHED_BATCHES = 8

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # both import TensorFlow
     from pipelines.vocabulary import PairEncoder, SentenceSample
 
 # More threads would wait for each other, as a seventh of the work holds Python's lock. Each thread
-# # has a block in memory.
+# has a block in memory.
 _MAX_THREADS = 8
 # metadata.json names arguments like the command line, and two properties in words.
 _RECORDED_PROPERTIES = {
@@ -44,7 +44,7 @@ _RECORDED_PROPERTIES = {
     "grammar_sentences": "the grammar's sentences",
 }
 _BAR = {"unit": " pairs", "mininterval": 1}
-# Writes a source's training shards; the other arguments are the sizes of its parts, the shards, #
+# Writes a source's training shards; the other arguments are the sizes of its parts, the shards,
 # data_dir and max_length.
 TrainingWriter = Callable[[Source, list[int], Sharding, Path, int], None]
 

@@ -31,7 +31,7 @@ TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-    """What to score, and how."""
+    """The split to score, and the options for scoring it."""
 
     split: str = option(
         "test", "Split to score; the data keeps the text of all splits except train."

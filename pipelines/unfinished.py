@@ -22,7 +22,7 @@ _RECORD_FILE = "preparation.json"
 
 @dataclasses.dataclass(frozen=True)
 class WorkRecord:
-    """What an interrupted preparation needs to be resumed, besides its blocks and shards."""
+    """The state that an interrupted preparation resumes from, besides its blocks and shards."""
 
     settings: dict[str, Any]  # of source and configuration, as metadata.json has them
     splits: list[FileName]

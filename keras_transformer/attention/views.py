@@ -78,7 +78,7 @@ def word_labels(pieces: Sequence[str]) -> list[str]:
 
 
 # Measures of a head, averaged over the queries. Shares are fractions of the total weight 1. Query i
-# # of Q is at key i in self-attention, where the decoder's key i is the last word written; in #
+# of Q is at key i in self-attention, where the decoder's key i is the last word written; in
 # cross-attention, at i (P - 1) / (Q - 1) of P keys, on the straight line from first to last words.
 MEASURES = {
     "entropy": "of the weights, in nats: 0 for one key, log n for n equal ones",

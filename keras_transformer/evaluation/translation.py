@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from keras_transformer.errors import require
 
-# A character between two hyphens only counts for the first one, as in get_ende_bleu.sh: "a-b-c" #
+# A character between two hyphens only counts for the first one, as in get_ende_bleu.sh: "a-b-c"
 # becomes "a ##AT##-##AT## b-c".
 _HYPHEN = re.compile(r"(\S)-(\S)")
 # Moses always separates these from the last word in a sentence; sacremoses does not.

@@ -58,9 +58,9 @@ def import_marian(
         task_options = {"target_languages": targets} if targets else {}
         if languages:
             _check_languages(languages, targets)
+            if targets:
+                task_options = options_of(Direction(languages[0], target) for target in targets)
             languages = [*languages, *targets]
-            directions = [Direction(languages[0], target) for target in targets]
-            task_options = options_of(directions) if targets else {}
         return write_model_directory(
             model_dir,
             model,

@@ -21,7 +21,7 @@ from keras_transformer.fields import shown
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.model.transformer import Transformer
 
-# The Dense layers with inputs of width d_model. It is the first axis of their kernels, and their #
+# The Dense layers with inputs of width d_model. It is the first axis of their kernels, and their
 # biases have other widths. All other variables have d_model as their last axis.
 READ_STATES = ("query", "key", "value", "inner")
 SMALLEST_LOGIT = -3e4  # below every logit, and within the range of float16

@@ -44,7 +44,7 @@ REQUIRED_OPTIONS = {
     "transformer-disable-position-embeddings": False,
 }
 # Marian's letters for the operations around sublayers, embeddings and stacks: n normalizes, a adds
-# # the sublayer's input, and d applies dropout, which only matters in training.
+# the sublayer's input, and d applies dropout, which only matters in training.
 POST_NORM_PROCESSES = {
     "transformer-preprocess": "",
     "transformer-postprocess": "an",
@@ -57,7 +57,7 @@ PRE_NORM_PROCESSES = {
     "transformer-postprocess-emb": "",
     "transformer-postprocess-top": "n",
 }
-# Since this version, Marian's gelu uses the error function. Before, it was x times the sigmoid of #
+# Since this version, Marian's gelu uses the error function. Before, it was x times the sigmoid of
 # FORMER_GELU_SLOPE x.
 EXACT_GELU_VERSION = (1, 12, 3)
 FORMER_GELU_SLOPE = 1.702

@@ -75,7 +75,7 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
     seed = seed_generator.next()  # [2]: the generator's own seed, and the number of this draw
     replica = tf.distribute.get_replica_context()
     if replica is not None and replica.num_replicas_in_sync > 1:
-        # Added to the generator's seed: adding it to the number of the draw would repeat the mask #
+        # Added to the generator's seed: adding it to the number of the draw would repeat the mask
         # of another replica's earlier draw.
         replica_id = tf.cast(replica.replica_id_in_sync_group, seed.dtype)
         seed = seed + tf.stack([replica_id, tf.zeros_like(replica_id)])

@@ -32,7 +32,7 @@ def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
     for variable in layer.non_trainable_variables:
         seed = seeds_by_state.get(id(variable))
         fixed.append(ops.convert_to_tensor(variable) if seed is None else seed)
-    # Indexing converts the variables to tensors: otherwise TensorFlow would pass the variable #
+    # Indexing converts the variables to tensors: otherwise TensorFlow would pass the variable
     # itself outside a graph, and count its gradient twice.
     weights = [ops.convert_to_tensor(variable)[...] for variable in layer.trainable_variables]
 

@@ -155,7 +155,7 @@ class Transformer(keras.Model):
 
     def __setattr__(self, name, value):
         # Model.__init__ takes the layers' outputs, so the layers become attributes before the call.
-        # # PyTorch rejects modules as attributes until then.
+        # PyTorch rejects modules as attributes until then.
         if keras.backend.backend() == "torch" and "_layers" not in vars(self):
             object.__setattr__(self, name, value)
         else:

@@ -135,7 +135,7 @@ def beam_search(
     free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
     if phrases is None:
         return free
-    # Keep hypotheses from a search without phrases that contain them anyway: a beam divided into #
+    # Keep hypotheses from a search without phrases that contain them anyway: a beam divided into
     # banks may lose them. Sentences that have their best ones are not searched again.
     free, has_best = complete_hypotheses(free, phrases, settings, ranking.n_best)
     constrained = search(tf.where(has_best, 0, max_lengths), phrases)

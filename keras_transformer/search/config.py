@@ -150,7 +150,7 @@ class SearchSettings(NamedTuple):
         return bool(options.min_length > 1 or options.no_repeat_ngram_size or self.forbidden)
 
 
-# How each task is decoded by default. Sources of up to `max_source_length` are always allowed, #
+# How each task is decoded by default. Sources of up to `max_source_length` are always allowed,
 # however short the training sources were.
 TASKS = {
     "translation": DecodingConfig(

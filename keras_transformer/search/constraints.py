@@ -17,7 +17,7 @@ from keras_transformer.search.candidates import NONE, Extensions
 class PhraseProgress(NamedTuple):
     """The progress of hypotheses towards their phrases."""
 
-    # How many tokens of each phrase a hypothesis has: all if the phrase occurs, otherwise the #
+    # How many tokens of each phrase a hypothesis has: all if the phrase occurs, otherwise the
     # length of the phrase's longest prefix that ends the hypothesis.
     counts: tf.Tensor  # int32 [B, K, P]
     occurs: tf.Tensor  # bool [B, K, P], whether a phrase occurs

@@ -33,7 +33,7 @@ from keras_transformer.search.streams import processor_streams, threads_of_strea
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 # Hypotheses searched at a time. More take longer, as their keys and values overflow the processor's
-# # caches.
+# caches.
 BATCH_HYPOTHESES = 128
 BATCH_PAIRS = 32  # scored at a time: all of their logits are in memory
 NONE = -1e9  # CTranslate2's value for missing hypotheses is below this

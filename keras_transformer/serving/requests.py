@@ -24,7 +24,7 @@ from keras_transformer.translate.terminology import required_phrases_of
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, such as "\ud83d\ude00"
 BODY = "the body"  # place in errors
 FILE_BYTES = 1 << 25  # at most, for a file: office documents may contain pictures
-# Document formats; a table would also need the columns to translate. An archive is not text, and #
+# Document formats; a table would also need the columns to translate. An archive is not text, and
 # must be sent as a file.
 FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
 
-# Under Slurm, a step's first task on a node uses the step's first port, and the next tasks on the #
+# Under Slurm, a step's first task on a node uses the step's first port, and the next tasks on the
 # node use the following ports. All are below the range of ephemeral ports.
 _FIRST_PORT = 10_000
 _PORTS_PER_STEP = 100

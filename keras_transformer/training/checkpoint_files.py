@@ -63,7 +63,7 @@ class CheckpointRecord:
     model: str  # fingerprint of the model's configuration
     seconds: Amount | None = None  # training time, over all starts of the run; None if unknown
     progress: Progress | None = None  # None for a model not written by a training loop
-    # The metrics of the preceding validation, such as {"loss": 2.1, "bleu": 31.2}; empty without #
+    # The metrics of the preceding validation, such as {"loss": 2.1, "bleu": 31.2}; empty without
     # one, None for values that were not finite.
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)
     # The metric that selects the best checkpoint; None if no run has set it.

@@ -27,7 +27,7 @@ from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.checkpoint_files import read_records
 
 _SILENCE = 20_000  # milliseconds without an answer after which a worker counts as dead
-# Decisions kept in the store. There are fewer between two steps, and no worker can take a step #
+# Decisions kept in the store. There are fewer between two steps, and no worker can take a step
 # before all have read the previous decisions.
 _DECISIONS_KEPT = 20
 _PARTING_SECONDS = 10  # how long the chief, whose store the others read, waits for each to leave

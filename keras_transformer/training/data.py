@@ -13,7 +13,7 @@ class TrainingData:
     """A run's data, in batches of (source int32 [B, S], target int32 [B, T])."""
 
     batches: tf.data.Dataset  # endless
-    # Padded lengths for XLA, ascending, the last one for the longest sentence. Without them, XLA #
+    # Padded lengths for XLA, ascending, the last one for the longest sentence. Without them, XLA
     # is not used.
     lengths: Sequence[int] | None = None
     validation: tf.data.Dataset | None = None  # finite

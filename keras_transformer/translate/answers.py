@@ -57,7 +57,7 @@ class Translation(NamedTuple):
 
     text: str
     # Log probability / length penalty; with `mbr`, expected utility in percent. None if scores were
-    # # neither requested nor needed by the search.
+    # neither requested nor needed by the search.
     score: float | None
     log_prob: float | None  # natural logarithm, EOS included; None if the score is
     tokens: int  # subwords, EOS included

@@ -39,7 +39,7 @@ if (location.protocol === "file:") document.write("<p class=error>This page must
   "server. For example, run python -m http.server in its folder.</p>");
 </script>
 """
-# ONNX Runtime's files, and where the page fetches them unless they are in its folder. The #
+# ONNX Runtime's files, and where the page fetches them unless they are in its folder. The
 # single-threaded build needs no special headers from the server.
 RUNTIME_ADDRESS = "https://cdn.jsdelivr.net/npm/onnxruntime-web@1.30.0/dist/"
 
