@@ -29,7 +29,11 @@ and writes text, so that its time includes the tokenization; the others read and
 and CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the
 same time, except for CTranslate2 in `single`, where all threads work on the sentence.
 
-Both are also measured with int8 weights.
+Both are also measured with int8 weights, and, where --engines names them, with weights in bfloat16
+(ours) and float16 (CTranslate2). With --device=cuda, both use a GPU:
+
+    python benchmarks/decoding.py --device=cuda --cases=batch --sentences=1024 \
+        --engines keras_transformer keras_transformer_bfloat16 ctranslate2_float16
 
 No scores are asked for. "words/s" are words of the source. "first s" are the seconds from the start
 of the engine's process, imports included, to the end of its first batch.
@@ -60,12 +64,15 @@ CASES = ("batch", "single", "file")
 OURS = {  # name -> how it is exported
     "keras_transformer": {},
     "keras_transformer_int8": {"weights": "int8"},
+    "keras_transformer_bfloat16": {"weights": "bfloat16"},
 }
 CTRANSLATE2 = {  # name -> how its weights are stored
     "ctranslate2_float32": "float32",
     "ctranslate2_int8": "int8",
+    "ctranslate2_float16": "float16",
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
+HALF = ("keras_transformer_bfloat16", "ctranslate2_float16")
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
 COLUMNS += ("disk MB", "BLEU", "changed %", "ratio")
@@ -81,7 +88,7 @@ SINGLE, WARM_UP = 24, 64  # sentences
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--engines", nargs="+", choices=ENGINES)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--beams", type=int, nargs="+", default=[4], help="1 is greedy search")
@@ -91,11 +98,16 @@ def main():
     parser.add_argument("--checkpoint", default="latest", help="of --model_dir")
     parser.add_argument("--limit", type=int, help="lines of the test split (default: all)")
     parser.add_argument("--shape", choices=SHAPES, default="base", help="of `batch` and `single`")
+    parser.add_argument("--sentences", type=int, help="of `batch` (default: of the shape)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         (threads,) = arguments.threads
-        return print(json.dumps(work(*arguments.worker, threads)))
+        return print(json.dumps(work(*arguments.worker, threads, arguments.device)))
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # this process would hold the GPU's memory
+    if arguments.engines is None:
+        arguments.engines = [engine for engine in ENGINES if engine not in HALF]
     if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
         parser.error("the case `file` needs --model_dir and --data_dir")
     if "opennmt_tf" in arguments.engines and not arguments.opennmt_python:
@@ -167,8 +179,9 @@ def run_engine(engine, case, folder, threads, arguments):
         variables = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(threads))
         python = arguments.opennmt_python
         return run_worker("opennmt_peer.py", case, str(folder), python=python, **variables)
-    variables = dict.fromkeys(names, str(threads))
-    words = (f"--threads={threads}", "--worker", engine, case, str(folder))
+    variables = {**dict.fromkeys(names, str(threads)), "CUDA_VISIBLE_DEVICES": "0"}
+    words = (f"--threads={threads}", f"--device={arguments.device}")
+    words = (*words, "--worker", engine, case, str(folder))
     return run_worker("decoding.py", *words, **variables)
 
 
@@ -216,6 +229,7 @@ def prepare_random(folder, beams, arguments):
     from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
 
     name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
+    sentences = arguments.sentences or sentences
     special = len(SPECIAL_WORDPIECES)
     words = [f"w{number}" for number in range(special, vocab_size)]
     lines = "".join(f"{piece}\n" for piece in (*SPECIAL_WORDPIECES, *words))
@@ -299,7 +313,7 @@ def read_job(folder):
     return json.loads((Path(folder) / "job.json").read_text(encoding="utf-8"))
 
 
-def work(engine, case, folder, threads):
+def work(engine, case, folder, threads, device):
     """Loads our SavedModel or CTranslate2 and measures it."""
     job, folder = read_job(folder), Path(folder)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -316,9 +330,10 @@ def work(engine, case, folder, threads):
         return measure(case, job["texts"], translate_texts)
     import ctranslate2
 
-    layout = (1, threads) if case == "single" else (threads, 1)
+    layout = (1, threads) if case == "single" or device == "cuda" else (threads, 1)
     translator = ctranslate2.Translator(
         str(folder / "ctranslate2"),
+        device=device,
         compute_type=CTRANSLATE2[engine],
         inter_threads=layout[0],
         intra_threads=layout[1],
