@@ -224,13 +224,14 @@ class Service:
         if asked.format not in PLAIN:
             texts, terminology = [asked.document], asked.terminology
             documents = Documents(texts, asked.format, to=asked.to, terminology=terminology)
-            ((translation,),) = await self._translate_documents(documents)
-            return {"translation": translation}
+            ((translation,),), from_memory = await self._translate_documents(documents)
+            return {"translation": translation, "from_memory": from_memory}
         terms = self._terms(asked.terminology)
         work = functools.partial(self._translate_sentences, asked, terms)
-        ((translation, found),) = await self._submit_document(work, terms)
+        ((translation, found, from_memory),) = await self._submit_document(work, terms)
         self.documents += 1
-        return {"translation": translation, "sentences": [row._asdict() for row in found]}
+        sentences = [row._asdict() for row in found]
+        return {"translation": translation, "from_memory": from_memory, "sentences": sentences}
 
     async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a LibreTranslateRequest."""
@@ -238,7 +239,7 @@ class Service:
         beam_size = self.translator.config.beam_size
         asked, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
         self._check_target(documents.texts, documents.to)
-        translations = await self._translate_documents(documents)
+        translations, _ = await self._translate_documents(documents)
         if asked.source != AUTO:
             return translation_body(asked, translations, None)
         found = [None] * len(documents.texts)
@@ -267,11 +268,12 @@ class Service:
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
-        ((translation,),) = await self._translate_documents(documents)
+        ((translation,),), from_memory = await self._translate_documents(documents)
         if isinstance(translation, str):
             translation = translation.encode("utf-8")
         name = self._files.add(translation, ending)
-        return json_response({"translatedFileUrl": f"{origin_of(request)}/download_file/{name}"})
+        url = f"{origin_of(request)}/download_file/{name}"
+        return json_response({"translatedFileUrl": url, "from_memory": from_memory})
 
     async def download(self, request: web.Request) -> web.Response:
         """Returns a translated document."""
@@ -364,20 +366,26 @@ class Service:
         """Translates a document; required terms may not fit into its sentences."""
         return await self._submit(self._single_calls, [work], error_status=400 if terms else 500)
 
-    async def _translate_documents(self, documents: Documents) -> list[list[str | bytes]]:
-        """Returns the translations of each text, best first."""
+    async def _translate_documents(
+        self, documents: Documents
+    ) -> tuple[list[list[str | bytes]], int]:
+        """Returns the translations of each text, best first, and the sentences from the memory."""
         terms = self._terms(documents.terminology)
         work = functools.partial(self._translations_of, documents, terms)
-        (translations,) = await self._submit_document(work, terms)
+        (found,) = await self._submit_document(work, terms)
         self.documents += len(documents.texts)
-        return translations
+        return found
 
     def _translations_of(
         self, documents: Documents, terms: dict[str, str] | None
-    ) -> list[list[str | bytes]]:
-        """Returns `documents.count` translations of each text or archive, best first."""
+    ) -> tuple[list[list[str | bytes]], int]:
+        """Returns `documents.count` translations of each text or archive, best first.
+
+        Also returns how many sentences the memory had.
+        """
+        counts = self.translator.new_counts()
         translators = self.translator.document_translators(
-            documents.count, documents.language, terminology=terms, to=documents.to
+            documents.count, documents.language, terminology=terms, to=documents.to, counts=counts
         )
         rows = []
         for text in documents.texts:
@@ -390,15 +398,18 @@ class Service:
                 rows.append([b"".join(document.written(parts)) for parts in translations])
             else:
                 rows.append(["".join(parts) for parts in translations])
-        return rows
+        return rows, counts.from_memory
 
     def _translate_sentences(
         self, asked: DocumentRequest, terms: dict[str, str] | None
-    ) -> tuple[str, list]:
-        """Returns the translation of plain text, and its sentences."""
-        translator = self.translator.document_translator(terminology=terms, to=asked.to)
+    ) -> tuple[str, list, int]:
+        """Returns the translation of plain text, its sentences, and how many the memory had."""
+        counts = self.translator.new_counts()
+        translator = self.translator.document_translator(
+            terminology=terms, to=asked.to, counts=counts
+        )
         document = document_of(asked.document, asked.format, translator.language)
-        return translator.translate_sentences(document.parts)
+        return *translator.translate_sentences(document.parts), counts.from_memory
 
     def _attention_body(self, source: str, target: str) -> bytes:
         """Computes attention as JSON; this is slow, and must not run in the event loop."""

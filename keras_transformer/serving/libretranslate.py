@@ -97,6 +97,7 @@ class FileAnswer:
     """A translated document."""
 
     translatedFileUrl: Annotated[str, "Download address, valid for ten minutes."]
+    from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:

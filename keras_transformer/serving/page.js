@@ -240,7 +240,7 @@ async function translate(event) {
   translating.abort();
   const { signal } = translating = new AbortController();
   asked = wish;
-  let done = 0, count = 0;
+  let done = 0, count = 0, remembered = 0;
   const progress = () => loading() ||
     (count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026");
   await busy($("form"), progress, async () => {
@@ -257,17 +257,23 @@ async function translate(event) {
     showTranslation(wish, paragraphs);
     for (const [number, line] of texts.entries()) {
       if (!line.trim()) continue;
-      const made = paragraph(await translationOf(line, format(), signal));
+      const answer = await translationOf(line, format(), signal);
       signal.throwIfAborted();
+      const made = paragraph(answer);
+      if (!answer.sentences) remembered += answer.from_memory; // else they are marked
       paragraphs[number].replaceWith(made);
       done += 1;
       enable(made);
     }
   });
   if (signal.aborted) return;
+  if (remembered) $("form").querySelector(".status").textContent = fromMemory(remembered);
   asked = "";
   $("translation").ariaBusy = "false"; // screen readers announce it now
 }
+
+const fromMemory = (count) =>
+  `${count} ${count === 1 ? "sentence" : "sentences"} from the translation memory`;
 
 /** Shows the translation so far, and nothing of the previous one. */
 function showTranslation(wish, paragraphs) {
@@ -384,9 +390,10 @@ async function translateArchive(file) {
     form.append("source", "auto");
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
-    const { translatedFileUrl } = await ask("translate_file", form);
+    const { translatedFileUrl, from_memory } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
-    return saveAs(await response.blob(), file.name, target);
+    const name = saveAs(await response.blob(), file.name, target);
+    return from_memory ? `${name}, ${fromMemory(from_memory)}` : name;
   });
   if (saved) $("form").querySelector(".status").textContent = `Downloaded as ${saved}`;
 }

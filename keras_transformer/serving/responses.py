@@ -89,6 +89,7 @@ class DocumentAnswer:
     """The translation of a document."""
 
     translation: Annotated[str, "The whole translation."]
+    from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
     sentences: Annotated[
         list[SentenceAnswer] | None,
         'Its sentences in order, if the format is "text" or "wrapped".',

@@ -8,6 +8,7 @@ import pytest
 
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import require
+from keras_transformer.translate.answer_counts import AnswerCounts
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
@@ -70,10 +71,13 @@ class FakeTranslator:
         require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
 
-    def document_translator(self, language=None, terminology=None, to=None):
-        return self.document_translators(1, language, terminology, to)[0]
+    def new_counts(self):
+        return AnswerCounts()
 
-    def document_translators(self, count, language=None, terminology=None, to=None):
+    def document_translator(self, language=None, terminology=None, to=None, counts=None):
+        return self.document_translators(1, language, terminology, to, counts)[0]
+
+    def document_translators(self, count, language=None, terminology=None, to=None, counts=None):
         if to is not None:
             self.calls.append((to, language))
         if terminology is not None:
@@ -81,6 +85,7 @@ class FakeTranslator:
 
         def of_rank(rank):
             def translate(texts):
+                counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
                 return [row[min(rank, len(row) - 1)].text for row in rows]
 

@@ -189,6 +189,9 @@ def test_what_is_from_a_memory_is_said(translator):
     _, _, body = answer_to(translator, "POST", "/translate", json={"document": "known. a cat."})
     found = [sentence["from_memory"] for sentence in json.loads(body)["sentences"]]
     assert found == [True, False]
+    for fields in ({"document": "known. a cat."}, {"document": "# known.", "format": "markdown"}):
+        _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+        assert json.loads(body)["from_memory"] == 1
     answers = [[translation("a", -0.5, -1.25, from_memory=True)]]
     translator.translate = lambda sentences: answers
     _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})

@@ -413,7 +413,10 @@ def test_documents_are_counted(translator):
 def test_documents_of_other_formats(translator):
     pytest.importorskip("markdown_it", reason="install: pip install '.[documents]'")
     fields = {"document": "# A cat\n", "format": "markdown"}
-    assert answer_to(translator, "/translate", json=fields) == (200, {"translation": f"# {BEST}\n"})
+    assert answer_to(translator, "/translate", json=fields) == (
+        200,
+        {"translation": f"# {BEST}\n", "from_memory": 0},
+    )
     status, body = answer_to(translator, "/translate", json=fields | {"format": ""})
     assert status == 400
     check_message(body["error"], "format must be one of text, wrapped, markdown", '""')

@@ -839,6 +839,18 @@ def test_a_menu_of_terminologies(open_page, translator):
     assert calls == [terms["pets"], terms["farm"]]
 
 
+def test_what_a_document_has_from_the_memory_is_counted(page):
+    open_file(page, "page.html", b"<p>known.</p><p>A cat.</p><p>known.</p>")
+    status = page.locator("#form .status")
+    expect(status).to_have_text("1 sentence from the translation memory")
+    content = archive("docx", "<w:p><w:r><w:t>known.</w:t></w:r></w:p>")
+    with page.expect_download():
+        open_file(page, "letter.docx", content)
+    expect(status).to_have_text(
+        "Downloaded as letter.translation.docx, 1 sentence from the translation memory"
+    )
+
+
 def test_what_is_from_the_memory_is_marked(page):
     expect(page.locator("#remembering")).to_be_hidden()
     sentences = translate(page, "known. a cat.")
