@@ -39,6 +39,8 @@ WORDS_NOT_RUN = {
     "tensorboard.main": "it serves until it is stopped",
     "http.server": "it serves until it is stopped",
     "--runtime=node_modules/onnxruntime-web/dist": "the tests of the page in a browser have it",
+    "--device=cuda": "there is no GPU",
+    "benchmarks/gpu_step.py": "there is no GPU; its tests run it on the CPU",
     "benchmarks/training.py": "PyTorch is an extra",
     "benchmarks/parsing_baselines.py": "it needs treebanks of some size",
     "--gold=23.mrg.gz": "a parser of two steps takes punctuation for words",
