@@ -1,4 +1,4 @@
-"""Line charts as SVG files, drawn by matplotlib (the extra "figures")."""
+"""Line charts as SVG files, drawn with matplotlib (the extra "figures")."""
 
 import io
 import math
@@ -16,10 +16,10 @@ except ImportError:
 
 PANEL = (4.6, 3.3)  # inches
 INK, GRID, PAPER = "#24292f", "#d0d7de", "#ffffff"
-DARK = {INK: "#e6edf3", GRID: "#3d444d", PAPER: "#161b22"}  # for readers whose system is dark
+DARK = {INK: "#e6edf3", GRID: "#3d444d", PAPER: "#161b22"}  # for readers in dark mode
 STYLE = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "keras-transformer",  # the same figures give the same file
+    "svg.fonttype": "none",  # text stays text, not outlines
+    "svg.hashsalt": "keras-transformer",  # makes the files reproducible
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "axes.grid": True,
@@ -45,16 +45,16 @@ STYLE = {
 
 
 class Line(NamedTuple):
-    """One series of a chart: measured points, or a dashed line for what theory says."""
+    """One series in a chart: measured points, or a dashed line for the theory."""
 
-    name: str  # in the legend; "" keeps it out
+    name: str  # in the legend; "" leaves it out
     points: list[tuple[float, float]]
-    colour: int = 0  # of matplotlib's ten
+    colour: int = 0  # index among matplotlib's ten default colours
     dashed: bool = False
 
 
 class Panel(NamedTuple):
-    """One chart. The ticks of its logarithmic x axis are at the measured points."""
+    """One chart. Its logarithmic x axis has ticks at the measured points."""
 
     title: str
     x_label: str
@@ -64,7 +64,7 @@ class Panel(NamedTuple):
 
 
 def draw(path: Path, panels: list[Panel]) -> None:
-    """Writes the panels, two in a row, as one SVG file for light and dark pages."""
+    """Writes the panels, two per row, to one SVG file for light and dark pages."""
     columns = min(2, len(panels))
     rows = math.ceil(len(panels) / columns)
     with matplotlib.rc_context(STYLE):
@@ -80,7 +80,7 @@ def draw(path: Path, panels: list[Panel]) -> None:
         for name in ("fill", "stroke")
     )
     style = f"<style>@media (prefers-color-scheme: dark) {{\n{rules}}}</style>\n <defs>"
-    # Hundredths of a point are enough for places; texts, which end at a "<", are kept.
+    # Two decimals are enough for coordinates; numbers in text, which end at a "<", are kept.
     svg = re.sub(r"(\.\d\d)\d+(?![\d<])", r"\1", file.getvalue())
     path.write_text(re.sub(r"\s*\n\s*", "\n", svg).replace("<defs>", style, 1), encoding="utf-8")
 
@@ -100,7 +100,7 @@ def _draw_panel(axes, panel: Panel) -> None:
             axes.yaxis.set_major_locator(LogLocator(10))
     for line in measured:
         _plot(axes, line, marker="o", ms=4)
-    # The measured lines alone decide the range of the axes.
+    # Only the measured lines determine the range of the axes.
     axes.set(xlim=(axes.get_xlim()[0], None), ylim=(axes.get_ylim()[0] if panel.log_y else 0, None))
     for line in panel.lines:
         if line.dashed:

@@ -1,48 +1,49 @@
-"""Translation by our SavedModel, CTranslate2 and OpenNMT-tf, in turn and with the same weights.
+"""Compares translation by our SavedModel, CTranslate2 and OpenNMT-tf, with the same weights.
 
     python benchmarks/decoding.py --model_dir=runs/multi30k/model --data_dir=runs/multi30k/data \
-        [--opennmt_python=opennmt/bin/python]      (opennmt_peer.py says what that needs)
+        [--opennmt_python=opennmt/bin/python]      (opennmt_peer.py describes its setup)
 
-There are three cases, with beam 4 unless --beams has others. Each engine has the same number of
-threads and a process of its own. The engines take turns for several rounds, so that changes in the
-machine's speed affect all of them alike.
+There are three cases, with a beam size of 4 unless --beams is given. Each engine has its own
+process, and all have the same number of threads. The engines take turns for several rounds, so that
+changes in the machine's speed affect all of them alike.
 
     batch    base with random weights, vocabulary 32,000: 64 sentences of 24 tokens (23 words and
-             EOS) at once, translated to exactly 24 tokens each: in all engines the special ids
-             have embeddings that never win, and the limit is 24
+             EOS) at once, each translated to exactly 24 tokens: the length limit is 24, and the
+             embeddings of the special ids keep every engine from choosing them
     single   the first 24 of these, one at a time: median and 95th percentile of the latency
-    file     --model_dir on the test split of --data_dir, the whole file in each engine's own
-             batches of similar length: ours of 4,096 padded source tokens, CTranslate2's of 2,048,
-             OpenNMT-tf's of 64 sentences. Each has its own length penalty at 0.6: ours and
-             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6. A translation may have 50
-             tokens more than its source, or, in the others, than the longest source. OpenNMT-tf is
-             left out where it lacks layers of the model, such as rotary positions
+    file     --model_dir on the test split of --data_dir: the whole file, in batches of similar
+             lengths as each engine makes them: 4,096 padded source tokens for ours, 2,048 for
+             CTranslate2, 64 sentences for OpenNMT-tf. Each uses its own length penalty with alpha
+             0.6: ((5 + |Y|) / 6)^0.6 for ours and OpenNMT-tf, |Y|^0.6 for CTranslate2. Ours limits
+             a translation to 50 tokens more than its source, the others to 50 more than the longest
+             source. OpenNMT-tf is skipped if it lacks layers of the model, such as rotary positions
 
-A shape is for `batch` and `single`. With --shape=student, they have the preset `student` and 256
-sentences: the fastest translation, as in
+--shape chooses the model and the sentences of `batch` and `single`. The preset `student` with 256
+sentences is the fastest:
 
     python benchmarks/decoding.py --cases=batch --shape=student --beams 1 4 --threads 1 2
 
-Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It has the signatures
-that this needs (`export --signatures`), as CTranslate2 loads nothing but its translator. It reads
-and writes text, so that its time includes the tokenization; the others read and write tokens. Ours
-and CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the
-same time, except for CTranslate2 in `single`, where all threads work on the sentence.
+Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It is exported with
+only the signatures needed here (`export --signatures`), since CTranslate2 loads nothing but its
+translator. It reads and writes text, so its time includes tokenization; the others read and write
+tokens. Ours and CTranslate2 each use their threads in the way that was fastest for them: several
+batches in parallel, one per thread, except that CTranslate2 uses all threads for the one sentence
+in `single`.
 
-Both are also measured with int8 weights, and, where --engines names them, with weights in bfloat16
+Both are also measured with int8 weights and, if --engines lists them, with weights in bfloat16
 (ours) and float16 (CTranslate2). With --device=cuda, both use a GPU:
 
     python benchmarks/decoding.py --device=cuda --cases=batch --sentences=1024 \
         --engines keras_transformer keras_transformer_bfloat16 ctranslate2_float16
 
-No scores are asked for. "words/s" are words of the source. "first s" are the seconds from the start
-of the engine's process, imports included, to the end of its first batch.
+Scores are not requested. "words/s" counts source words. "first s" is the time in seconds from the
+start of the engine's process, imports included, to the end of its first batch.
 
-Ratios are to CTranslate2 float32, round by round: of speeds in `batch` and `file` (more is better),
-of latencies in `single` (less is better). Memory is the largest resident size of the engine's
-process (Linux). "disk MB" is the size of the exported model, and "changed %" the share of sentences
-that the engine translates in another way than keras_transformer does. Prints a table on stderr and
-one JSON line on stdout.
+Ratios are relative to CTranslate2 float32, round by round: of speeds in `batch` and `file` (higher
+is better), of latencies in `single` (lower is better). Memory is the peak resident memory of the
+engine's process (Linux). "disk MB" is the size of the exported model, and "changed %" the
+percentage of sentences whose translation differs from keras_transformer's. Prints a table on stderr
+and one JSON line on stdout.
 """
 
 import argparse
@@ -61,12 +62,12 @@ from workers import run_worker
 
 ALPHA = 0.6
 CASES = ("batch", "single", "file")
-OURS = {  # name -> how it is exported
+OURS = {  # name -> export options
     "keras_transformer": {},
     "keras_transformer_int8": {"weights": "int8"},
     "keras_transformer_bfloat16": {"weights": "bfloat16"},
 }
-CTRANSLATE2 = {  # name -> how its weights are stored
+CTRANSLATE2 = {  # name -> compute type
     "ctranslate2_float32": "float32",
     "ctranslate2_int8": "int8",
     "ctranslate2_float16": "float16",
@@ -76,7 +77,7 @@ HALF = ("keras_transformer_bfloat16", "ctranslate2_float16")
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
 COLUMNS += ("disk MB", "BLEU", "changed %", "ratio")
-# preset (post-norm), sentences, tokens of each with EOS, vocabulary; "small" is for a quick run
+# preset (post-norm), sentences, tokens per sentence with EOS, vocabulary; "small" is for trials
 SHAPES = {
     "base": ("base", 64, 24, 32000),
     "student": ("student", 256, 24, 32000),
@@ -92,20 +93,22 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--beams", type=int, nargs="+", default=[4], help="1 is greedy search")
-    parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
+    parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf installed")
     parser.add_argument("--model_dir", help="a trained model with a BPE vocabulary, for `file`")
     parser.add_argument("--data_dir", help="its data, for `file`")
-    parser.add_argument("--checkpoint", default="latest", help="of --model_dir")
-    parser.add_argument("--limit", type=int, help="lines of the test split (default: all)")
-    parser.add_argument("--shape", choices=SHAPES, default="base", help="of `batch` and `single`")
-    parser.add_argument("--sentences", type=int, help="of `batch` (default: of the shape)")
+    parser.add_argument("--checkpoint", default="latest", help="checkpoint of --model_dir")
+    parser.add_argument(
+        "--limit", type=int, help="number of lines of the test split (default: all)"
+    )
+    parser.add_argument("--shape", choices=SHAPES, default="base", help="for `batch` and `single`")
+    parser.add_argument("--sentences", type=int, help="for `batch` (default: the shape's)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         (threads,) = arguments.threads
         return print(json.dumps(work(*arguments.worker, threads, arguments.device)))
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # this process would hold the GPU's memory
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # or this process would hold the GPU's memory
     if arguments.engines is None:
         arguments.engines = [engine for engine in ENGINES if engine not in HALF]
     if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
@@ -173,7 +176,7 @@ def disk_megabytes(path):
 
 
 def run_engine(engine, case, folder, threads, arguments):
-    """Result of the engine's process: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
+    """Runs an engine's process: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
     names = ["OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS"]
     if engine == "opennmt_tf":
         variables = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(threads))
@@ -186,7 +189,7 @@ def run_engine(engine, case, folder, threads, arguments):
 
 
 def columns(case, done, folder):
-    """A row of the table, from the output of an engine's process, and the translations."""
+    """Returns a table row and the translations, from the output of an engine's process."""
     job, seconds = read_job(folder), done["seconds"]
     texts, lengths = read_outputs(done["outputs"], folder)
     row = {"sentences/s": len(texts) / sum(seconds), "tokens/s": sum(lengths) / sum(seconds)}
@@ -206,8 +209,8 @@ def columns(case, done, folder):
 
 
 def read_outputs(outputs, folder):
-    """The texts of an engine's outputs, which are texts or tokens, and their numbers of tokens."""
-    if not (folder / "vocabulary.model").exists():  # a word is a token, and EOS never comes
+    """Returns an engine's outputs, texts or tokens, as texts, with their numbers of tokens."""
+    if not (folder / "vocabulary.model").exists():  # each word is a token, and there is no EOS
         texts = [text if isinstance(text, str) else " ".join(text) for text in outputs]
         return texts, [len(text.split()) for text in texts]
     import sentencepiece
@@ -218,7 +221,7 @@ def read_outputs(outputs, folder):
 
 
 def prepare_random(folder, beams, arguments):
-    """Exports a model with random weights that ends no sentence, and sentences of random words."""
+    """Exports a model with random weights that never ends a sentence; draws random sentences."""
     import keras
     import numpy as np
 
@@ -238,8 +241,8 @@ def prepare_random(folder, beams, arguments):
     keras.utils.set_random_seed(1)
     config, _ = preset(name, vocab_size)
     model = Transformer(config)
-    # With a bias of 1 in the last normalisation, every state sums to d_model: these rows' logits
-    # are -100.
+    # With a bias of 1 in the last normalisation, every state sums to d_model, so the logits of
+    # these rows are -100.
     last_norm = model.decoder.layers[-1].feed_forward_norm
     last_norm.beta.assign(np.ones(config.d_model))
     matrix = np.array(model.embedding.embeddings.value)
@@ -252,7 +255,7 @@ def prepare_random(folder, beams, arguments):
 
 
 def prepare_trained(folder, beams, arguments):
-    """Exports a trained model, with the test split of its data."""
+    """Exports a trained model, and the test split of its data."""
     from keras_transformer.search.config import DecodingConfig
     from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.model_directory import read_description
@@ -268,7 +271,7 @@ def prepare_trained(folder, beams, arguments):
     decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, max_source_length=longest)
     texts, references = DataSet.open(arguments.data_dir).text("test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
-    # The others have one limit for all sentences: that which ours has for the longest source.
+    # The others have one limit for all sentences: the one ours has for the longest source.
     most = max(len(ids) + 1 for ids in vocabularies.source.encode(job["texts"]))  # EOS included
     job["max_length"] = min(most, longest) + decoding.extra_length
     folder.mkdir()
@@ -277,7 +280,7 @@ def prepare_trained(folder, beams, arguments):
 
 
 def write_job(folder, model, vocabularies, decoding, job, arguments):
-    """Writes the model in the format of each engine, and the sentences."""
+    """Writes the model in each engine's format, and the sentences."""
     import numpy as np
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2
@@ -354,7 +357,7 @@ def work(engine, case, folder, threads, device):
 
 
 def measure(case, sentences, translate):
-    """Times `translate`, from a list of sentences to a list of translations."""
+    """Times `translate`, a function from a list of sentences to a list of translations."""
     translate(sentences[:WARM_UP])
     first_seconds = since_start()
     translate(sentences[:1])

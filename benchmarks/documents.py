@@ -1,4 +1,4 @@
-"""Whole documents, translated by a model: what of their structure comes back, and at what cost.
+"""Measures how much of their structure documents keep when translated, and at what cost.
 
     python benchmarks/documents.py --model_dir=runs/mine/model \
         --markdown='pages/en/*.md' --html='docs/site/*.html' --po='catalogues/*.po' \
@@ -6,15 +6,15 @@
 
 Prints one JSON line.
 
-- `markdown`, `html`: documents, those whose structure is that of their source for another parser
-  (CommonMark's by its tokens, lxml's tree of elements), and the code spans and {{templates}} that
-  were lost.
-- `po`: entries without a translation, those that are filled, those whose placeholders and roles
-  are all there, and those that had a translation and changed.
-- `paragraphs`: --source and --target are one sentence a line, of which 1 to 8 are joined by spaces.
-  BLEU of these paragraphs, translated as whole texts and as the sentences that they were made of.
-- `speed`: sentences a second of the lines as whole texts, each line a paragraph, and one by one,
-  in turn; and their ratio.
+- `markdown`, `html`: the number of documents; of those with the same structure as their source
+  according to another parser (the tokens of CommonMark's, or lxml's element tree); and, for
+  Markdown, of code spans and {{templates}} that were lost.
+- `po`: the number of entries without a translation, of those that were filled, of those that keep
+  all placeholders and roles, and of entries that had a translation and changed.
+- `paragraphs`: --source and --target have one sentence per line. Paragraphs are 1 to 8 lines,
+  joined by spaces. BLEU of the paragraphs, translated as whole texts and sentence by sentence.
+- `speed`: sentences per second, of the lines as one document with each line a paragraph, and of the
+  lines as separate sentences, in turn; and the ratio of the two.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from pathlib import Path
 
 from timing import check_positive, log, require, run
 
-# Placeholders of printf and str.format, and reStructuredText's roles, literals and links.
+# Placeholders of printf and str.format; roles, literals and links of reStructuredText.
 KEPT_IN_CATALOGUES = re.compile(
     r"%\(\w+\)[sdif]|%[sdif]|\{\w*\}|:[\w:+.-]+:`[^`]+`|``[^`]+``|https?://[^\s>`)]+"
 )
 TEMPLATES = re.compile(r"\{\{.*?\}\}")
-LONGEST = 8  # lines of a paragraph
+LONGEST = 8  # lines in a paragraph
 
 
 def main() -> None:
@@ -43,15 +43,15 @@ def main() -> None:
     parser.add_argument("--model_dir", required=True)
     parser.add_argument("--alpha", type=float, default=1.4)
     parser.add_argument("--beam_size", type=int, default=4)
-    parser.add_argument("--markdown", help="pattern of files")
-    parser.add_argument("--html", help="pattern of files")
-    parser.add_argument("--po", help="pattern of files")
-    parser.add_argument("--source", help="one sentence a line, plain or .gz")
-    parser.add_argument("--target", help="its translations")
-    parser.add_argument("--language", default="en", help="of the source")
-    parser.add_argument("--lines", type=int, default=10_000, help="lines of the speed")
+    parser.add_argument("--markdown", help="file name pattern")
+    parser.add_argument("--html", help="file name pattern")
+    parser.add_argument("--po", help="file name pattern")
+    parser.add_argument("--source", help="file with one sentence per line, plain or .gz")
+    parser.add_argument("--target", help="translations of --source")
+    parser.add_argument("--language", default="en", help="source language")
+    parser.add_argument("--lines", type=int, default=10_000, help="number of lines for `speed`")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output_dir", type=Path, help="where translated documents are written")
+    parser.add_argument("--output_dir", type=Path, help="write translated documents here")
     arguments = parser.parse_args()
     check_positive(arguments, "beam_size", "lines", "rounds")
     are_both = (arguments.source is None) == (arguments.target is None)
@@ -93,7 +93,7 @@ def paragraphs_of(lines: Sequence[str], seed: int = 1) -> Iterator[Sequence[str]
 
 
 def translated_files(translator, format: str, pattern: str, arguments) -> list[tuple[str, str]]:
-    """(document, translation) of all files of a pattern."""
+    """Translates all files that match a pattern: [(document, translation), ...]."""
     paths = sorted(Path(path) for path in glob.glob(pattern, recursive=True))
     require(paths, f"--{format}", "must be a pattern of files", pattern)
     pairs = []
@@ -123,7 +123,7 @@ def markdown_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
 
 
 def markdown_blocks(text: str) -> list[list[tuple]]:
-    """The blocks of a document, each with what is within it, but for text, in any order."""
+    """Returns a document's blocks, each with its sorted inline elements but without its text."""
     from markdown_it import MarkdownIt
 
     blocks: list[list[tuple]] = []
@@ -136,7 +136,7 @@ def markdown_blocks(text: str) -> list[list[tuple]]:
 
 
 def inline_kinds(tokens) -> list[tuple]:
-    """Emphasis, links, images and code: their kind, and what of them is no language."""
+    """Returns emphasis, links, images and code: their kind, and content that is not language."""
     kinds = []
     for token in tokens:
         if token.type not in ("text", "text_special", "softbreak", "hardbreak"):
@@ -156,7 +156,7 @@ def code_spans(text: str) -> list[str]:
 
 
 def lost(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> int:
-    """How many items of the first lists are not in the second ones."""
+    """Counts the items of the first lists that are missing from the second ones."""
     return sum((Counter(before) - Counter(after)).total() for before, after in pairs)
 
 
@@ -172,9 +172,9 @@ def html_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
 
 
 def element_tree(page: str) -> list[list]:
-    """The elements of a page below each block, and their attributes, in any order in a block.
+    """Returns the elements in each block of a page, with their attributes, sorted.
 
-    Within a sentence, tags follow the words that they are around, so their order may change.
+    Within a sentence, tags follow the words they enclose, so their order may change.
     """
     from lxml.html import defs, document_fromstring
 
@@ -184,7 +184,7 @@ def element_tree(page: str) -> list[list]:
         if any(parent.tag == "math" for parent in element.iterancestors()):
             continue  # a formula moves as a whole
         attributes = dict(element.attrib)
-        for name in ("alt", "title", "placeholder"):  # they are translated
+        for name in ("alt", "title", "placeholder"):  # these are translated
             attributes.pop(name, None)
         if element.tag not in inline:
             blocks.append([])
@@ -257,7 +257,7 @@ def paragraph_scores(
 
 def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
     repeats = -(-arguments.lines // len(sources))
-    # Equal sentences of a document are translated once: a number makes each its own.
+    # A document's repeated sentences are translated only once: a number makes each one unique.
     lines = [f"{number} {line}" for number in range(repeats) for line in sources]
     lines = lines[: arguments.lines]
     text = "\n".join(lines)
@@ -272,7 +272,7 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
             call()
             taken = time.perf_counter() - begun
             log(f"round {number} of {arguments.rounds}, {name}: {taken:.1f} s")
-            if number > 0:  # the first round makes graphs
+            if number > 0:  # the first round traces graphs
                 seconds[name].append(taken)
     of_documents, of_lines = seconds["documents"], seconds["lines"]
     ratios = [line / document for document, line in zip(of_documents, of_lines, strict=True)]

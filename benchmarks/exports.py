@@ -1,19 +1,20 @@
-"""The same weights in every format that `export` writes: size, memory and time of whole programs.
+"""Measures size, memory and time of the same weights in every format that `export` writes.
 
     python benchmarks/exports.py --model_dir=runs/mine/model --source=test.en \
         [--runtime=node_modules/onnxruntime-web/dist] [--weights=int8] [--rounds=3]
 
-Each program translates the first line of the file, and then all lines, in a process of its own. The
-page, which needs --runtime and Chromium, translates them as paragraphs. Prints a JSON line for each
-format:
+Each format's program runs twice, each time in a new process: on the first line of the file, and on
+all lines. The page, which needs --runtime and Chromium, translates the lines as paragraphs. Prints
+a JSON line for each format:
 
     weights      float32 for SavedModel and ONNX, --weights for the others
-    megabytes    of the export; of the page without ONNX Runtime
-    memory       the most resident memory while it translates the file, in MB; none for the page
+    megabytes    size of the export; for the page, without ONNX Runtime
+    memory       peak resident memory while translating the file, in MB; null for the page
     first        seconds from the start of the program, or of the page, to the first translation
-    per_second   sentences, without the time of a first one
+    per_second   sentences per second, not counting the time of a first one
 
-Medians over rounds, formats in turn. Argos packages hold the CTranslate2 directory.
+Values are medians over rounds, in which the formats take turns. Argos packages contain the
+CTranslate2 directory.
 """
 
 import argparse
@@ -33,21 +34,23 @@ from statistics import median
 from timing import DOCS, log, run
 
 ROOT = DOCS.parent
-# Format -> the program that translates lines, and its argument before the folder of the export.
+# Format -> the program that translates lines, and the argument that precedes the export folder.
 PROGRAMS = {
     "saved_model": (ROOT / "bin" / "translate.py", "--saved_model="),
     "ctranslate2": (ROOT / "bin" / "translate.py", "--saved_model="),
     "onnx": (DOCS / "examples" / "onnx_translate.py", ""),
 }
-RUNTIME = "runtime.*"  # ONNX Runtime in the folder of a page
+RUNTIME = "runtime.*"  # ONNX Runtime in a page's folder
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", type=Path, required=True)
-    parser.add_argument("--source", type=Path, required=True, help="a file of sentences")
-    parser.add_argument("--runtime", type=Path, help="the folder of ONNX Runtime for the page")
-    parser.add_argument("--weights", default="int8", help="of all formats that compute with them")
+    parser.add_argument(
+        "--source", type=Path, required=True, help="file with one sentence per line"
+    )
+    parser.add_argument("--runtime", type=Path, help="folder of ONNX Runtime Web, for the page")
+    parser.add_argument("--weights", default="int8", help="for formats other than SavedModel, ONNX")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     lines = options.source.read_text(encoding="utf-8").splitlines()
@@ -105,7 +108,7 @@ def measured_program(
 
 
 def translate(command: list[str], lines: list[str]) -> tuple[float, float]:
-    """Translates lines by a program: seconds, and the most resident memory in MB."""
+    """Translates lines with a program; returns seconds, and peak resident memory in MB."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as source:
         source.writelines(f"{line}\n" for line in lines)
         source.seek(0)

@@ -1,13 +1,14 @@
-"""Time of training steps on an accelerator, and the share of its peak that they use.
+"""Measures training steps on an accelerator, and the share of its peak that they use.
 
-    python benchmarks/gpu_step.py                        (--help; --quick for a look, on any CPU)
+    python benchmarks/gpu_step.py                        (--help; --quick for a trial on a CPU)
     KERAS_BACKEND=jax python benchmarks/gpu_step.py      (with the extra "jax")
 
-Under JAX the step is Keras's stateless API in one jit with donated state; under TensorFlow it is
-the library's own training step, compiled by XLA. Full sentences of one length, 25,000 tokens a
-side, bfloat16 with float32 variables, label smoothing and dropout as in the presets. Model FLOP are
-those of the matrix products (paper/complexity.py); the peak is the best large bfloat16 product
-of the same device, measured first. Prints a table on stderr and one JSON line on stdout.
+With JAX, the step uses Keras's stateless API in one jit with donated state; with TensorFlow, it is
+the library's own training step, compiled by XLA. Batches have sentences of one length without
+padding and 25,000 tokens per side; computation is in bfloat16 with float32 variables; label
+smoothing and dropout are the presets'. Model FLOPs count the matrix products
+(paper/complexity.py); the peak is the fastest of several large bfloat16 products on the same
+device, measured first. Prints a table on stderr and one JSON line on stdout.
 """
 
 import argparse
@@ -29,13 +30,13 @@ WARM_UP = 3
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--presets", nargs="+", default=["base", "big"])
-    parser.add_argument("--tokens", type=int, default=25_000, help="a side, of one step")
-    parser.add_argument("--length", type=int, default=32, help="tokens of every sentence")
+    parser.add_argument("--tokens", type=int, default=25_000, help="tokens per side and step")
+    parser.add_argument("--length", type=int, default=32, help="tokens per sentence")
     parser.add_argument("--vocab_size", type=int, default=37_000)
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--precision", default="bfloat16", choices=["float32", "bfloat16"])
-    parser.add_argument("--matmul_size", type=int, default=8192, help="of the peak's product")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
+    parser.add_argument("--matmul_size", type=int, default=8192, help="for measuring the peak")
+    parser.add_argument("--quick", action="store_true", help="use tiny sizes, for a trial run")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.presets, arguments.vocab_size, arguments.matmul_size = ["tiny"], 500, 256
@@ -46,7 +47,7 @@ def main():
     from keras_transformer.presets import preset
 
     for name in arguments.presets:
-        preset(name, arguments.vocab_size)  # raises for an unknown one, before anything is measured
+        preset(name, arguments.vocab_size)  # rejects unknown names before measuring
     backend = os.environ["KERAS_BACKEND"]
     engine = {"jax": Jax, "tensorflow": TensorFlow}.get(backend)
     require(engine is not None, "KERAS_BACKEND", "must be jax or tensorflow", backend)
@@ -59,7 +60,7 @@ def main():
 
 
 def measure(engine, name, arguments, peak):
-    """Median time of a step of preset `name`, and what follows from it."""
+    """Measures the median time of a step of the preset `name`, and derives rates from it."""
     from keras_transformer.paper.complexity import forward_flops
     from keras_transformer.presets import preset
 
@@ -73,7 +74,7 @@ def measure(engine, name, arguments, peak):
     step(1)
     compiled = time.perf_counter() - begun
     step(WARM_UP)
-    # In groups: waiting for every single step would leave the device idle in between.
+    # In groups: waiting for every single step would leave the device idle between steps.
     group = max(1, arguments.steps // 5)
     seconds = []
     for _ in range(-(-arguments.steps // group)):
@@ -100,12 +101,12 @@ def measure(engine, name, arguments, peak):
 
 
 def rounded(number: float) -> float:
-    """To four significant digits."""
+    """Rounds to four significant digits."""
     return float(f"{number:.4g}")
 
 
 def matmul_peak(engine, size, precision, repeats=8) -> float:
-    """The best of several products of size x size matrices, in FLOP/s."""
+    """Measures the fastest of several products of size x size matrices, in FLOP/s."""
     multiply = engine.multiplier(size, precision)
     multiply()
     best = float("inf")
@@ -120,7 +121,7 @@ CHAIN = 10  # products between two waits
 
 
 def processor() -> str:
-    """This machine's processor by its model name."""
+    """Returns the model name of this machine's processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.partition(":")[2].strip() for line in file if "model name" in line]
@@ -130,12 +131,12 @@ def processor() -> str:
 
 
 def process_memory() -> int:
-    """The peak of this process's resident memory, in bytes."""
+    """Returns this process's peak resident memory, in bytes."""
     return int(megabytes("VmHWM") * 2**20)
 
 
 class Jax:
-    """Keras's stateless API, in one function that JAX compiles, its state donated."""
+    """A step through Keras's stateless API, in one jitted function with donated state."""
 
     @staticmethod
     def device():
@@ -175,7 +176,7 @@ class Jax:
         from keras_transformer.training.losses import projected_cross_entropy
 
         whole = Transformer(config, dtype=training.dtype_policy)
-        model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
+        model = keras.Model(whole.input, whole.decoder.output)  # without the logits
         place = [v.path for v in model.trainable_variables].index("embedding/embeddings")
         optimizer = make_adam(config.d_model, training)
         optimizer.build(model.trainable_variables)
@@ -199,7 +200,7 @@ class Jax:
             return (weights, others, moments), value
 
         groups = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
-        # Copies, as donated buffers are gone, and the first ones are still the model's.
+        # Copies, because donating the model's own buffers would delete them.
         state = tuple([jax.numpy.array(v.value, copy=True) for v in group] for group in groups)
         source, target = jax.device_put((source, target))
 
@@ -213,7 +214,7 @@ class Jax:
 
 
 class TensorFlow:
-    """The training step of this library, compiled by XLA."""
+    """This library's training step, compiled by XLA."""
 
     @staticmethod
     def device():

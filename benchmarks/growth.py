@@ -1,9 +1,9 @@
-"""How the cost of a training step grows with length, batch, vocabulary and replicas.
+"""Measures how the cost of a training step grows with length, batch, vocabulary and replicas.
 
-Part of benchmarks/training.py (--growth). One quantity changes at a time, the others are those of
-BASE. Each point is measured in a process of its own. Exponents are fitted to the larger half of the
-sizes, for the time of a step, the operations of its matrix products, and the memory beyond the
-imported libraries.
+Part of benchmarks/training.py (--growth). One quantity changes at a time; the others stay as in
+BASE. Each point is measured in its own process. Exponents are fitted to the larger half of the
+sizes, for the time of a step, the operations in its matrix products, and the memory beyond that of
+the imported libraries.
 """
 
 import dataclasses
@@ -87,7 +87,7 @@ def measure_point(work: Work) -> dict[str, float]:
 
 
 def summed_up(sizes: list[int], points: list[dict[str, float]]) -> dict:
-    """Columns of the points, and the exponents of the larger half of the sizes."""
+    """Returns the points as columns, and the exponents fitted to the larger half of the sizes."""
     columns = {name: [point[name] for point in points] for name in points[0]}
     half = len(sizes) // 2
     exponents = {
@@ -98,7 +98,7 @@ def summed_up(sizes: list[int], points: list[dict[str, float]]) -> dict:
 
 
 def growth_table(found: dict[str, dict]) -> str:
-    """The ends of each sweep, and the exponents."""
+    """Formats the first and last point of each sweep, and the exponents."""
     from keras_transformer.text_table import text_table
 
     header = ("quantity", "sizes", "ms a step", "MB", "time ~ n^", "products ~ n^", "memory ~ n^")
@@ -114,17 +114,17 @@ def growth_table(found: dict[str, dict]) -> str:
 
 
 def growth_panels(found: dict[str, dict], quick: bool) -> list[Panel]:
-    """Two panels for each quantity: the time of a step and its matrix products, and memory."""
+    """Makes two panels per quantity: step time with its matrix products, and memory."""
     panels = []
     for name, sweep in sweeps(QUICK if quick else BASE, quick).items():
         measured = found[name]
         title = name.capitalize()
-        shared = name == "replicas"  # the same work at all sizes: compared with one replica
+        shared = name == "replicas"  # the work is the same at all sizes: compare with one replica
 
         def line(label, values, colour=0, dashed=False, sizes=sweep.sizes):
             return Line(label, list(zip(sizes, values, strict=True)), colour, dashed)
 
-        place = 0 if shared else -1  # the size whose point the theory goes through
+        place = 0 if shared else -1  # the size at which theory equals measurement
         scale = 1000 * measured["seconds"][place] / measured["gigaflops"][place]
         in_theory = [scale * gigaflops for gigaflops in measured["gigaflops"]]
         times = [

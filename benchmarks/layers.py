@@ -1,15 +1,15 @@
-"""Table 1 and section 4, measured: layers over length n and width d, and the paths through them.
+"""Measures Table 1 and section 4: layers over length n and width d, and paths through them.
 
-    python benchmarks/layers.py        (--quick for a look; --help)
+    python benchmarks/layers.py        (--quick for a trial run; --help)
 
-Times one sequence through attention (equation 1 with one head of width d, which is what the table
-counts), the same restricted to a neighbourhood of r, the model's multi-head layers with their
-projections, Keras LSTM and GRU, Conv1D and SeparableConv1D. What is restricted is computed in
-blocks (benchmarks/restricted_attention.py). Fits the exponents of n and d over the
-larger sizes, beside those of the O() terms. Counts maximum path lengths by reachability. Then the
-multi-head layers forward and backward on long sequences; full attention at the longest in a process
-of its own with a bound on its memory. Prints tables on stderr, one JSON line on stdout, and draws
-docs/layers.svg.
+Times one sequence through attention (equation 1 with one head of width d, as counted in the table),
+through the same attention restricted to a neighbourhood of size r, through the model's multi-head
+layers with their projections, and through Keras LSTM, GRU, Conv1D and SeparableConv1D. Restricted
+attention is computed in blocks (benchmarks/restricted_attention.py). Fits exponents of n and d to
+the larger sizes, and compares them with those of the O() terms. Counts maximum path lengths by
+reachability. Then runs the multi-head layers forward and backward on long sequences; for the
+longest, full attention runs in its own process with limited memory. Prints tables on stderr and one
+JSON line on stdout, and draws docs/layers.svg.
 """
 
 import argparse
@@ -29,14 +29,14 @@ HEADS = 8
 
 
 class Sizes(NamedTuple):
-    """The sizes to measure. After a call slower than `limit` a layer's larger sizes are skipped."""
+    """The sizes to measure. A layer's sizes after one slower than `limit` are skipped."""
 
-    lengths: list[int]  # n, at width --width
-    widths: list[int]  # d, at length `length`
+    lengths: list[int]  # n, with d = --width
+    widths: list[int]  # d, with n = `length`
     length: int
     path_lengths: list[int]  # n / r
     long: list[int]
-    full_up_to: int  # of `long`, with full attention in this process
+    full_up_to: int  # largest of `long` for full attention in this process
     repeats: int
     limit: float  # seconds
 
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
     """A layer type and its O() term."""
 
     term: str
-    cost: Callable[[int, int, int, int], int]  # of n, d, k, r
+    cost: Callable[[int, int, int, int], int]  # a function of n, d, k, r
 
 
 KINDS = {
@@ -102,20 +102,20 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--window", type=int, default=64, help="r of restricted self-attention")
-    parser.add_argument("--kernel", type=int, default=5, help="k of the convolutions")
-    parser.add_argument("--width", type=int, default=512, help="d while n changes")
+    parser.add_argument("--window", type=int, default=64, help="r, for restricted self-attention")
+    parser.add_argument("--kernel", type=int, default=5, help="k, for the convolutions")
+    parser.add_argument("--width", type=int, default=512, help="d, while n varies")
     parser.add_argument(
-        "--memory_gb", type=float, help="of full attention; or 80%% of what is free"
+        "--memory_gb", type=float, help="limit for full attention (default: 80%% of free memory)"
     )
     parser.add_argument("--output", type=Path, default=DOCS / "layers.svg")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
+    parser.add_argument("--quick", action="store_true", help="use tiny sizes, for a trial run")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def check(arguments, sizes):
-    """Rejects impossible sizes, before anything is imported or measured."""
+    """Rejects impossible sizes before anything is imported or measured."""
     shortest = min(*sizes.lengths, sizes.length, *sizes.long)
     window, width, memory = arguments.window, arguments.width, arguments.memory_gb
     rule = f"must be from 2 to {shortest}, the shortest n"
@@ -143,7 +143,7 @@ def sweep(sizes, arguments, limits):
 
 
 def forward(kind, n, d, arguments):
-    """Makes a call that takes one random sequence through a layer."""
+    """Returns a function that runs one random sequence through a layer."""
     import tensorflow as tf
 
     layer = tf.function(make_layer(kind, d, arguments))
@@ -152,7 +152,7 @@ def forward(kind, n, d, arguments):
 
 
 def make_layer(kind, d, arguments):
-    """Makes a layer or a function that takes [1, n, d] to as many numbers."""
+    """Makes a layer, or a function, from [1, n, d] to [1, n, d]."""
     import keras
     from restricted_attention import restricted_attention
 
@@ -185,7 +185,7 @@ def make_layer(kind, d, arguments):
 
 
 def multi_head(d, window):
-    """The model's self-attention layer of HEADS heads; unrestricted if `window` is None."""
+    """Makes the model's self-attention layer with HEADS heads; no restriction for window=None."""
     from restricted_attention import RestrictedSelfAttention
 
     from keras_transformer.model.attention import MultiHeadAttention
@@ -199,7 +199,7 @@ def multi_head(d, window):
 
 
 def exponents(letter, axis, kind, measured, arguments):
-    """Fits the exponent of n or d to the larger half of the sizes, and that of the term to them."""
+    """Fits the exponents of n or d for the time and for the O() term, to the larger sizes."""
     larger = measured[len(measured) // 2 :]
     sizes = [point[axis] for point in larger]
     term = [KINDS[kind].cost(n, d, arguments.kernel, arguments.window) for n, d, _ in larger]
@@ -210,14 +210,14 @@ def exponents(letter, axis, kind, measured, arguments):
 
 
 def slope(x, y):
-    """Least squares of log y on log x; None for a single point."""
+    """Fits the slope of log y over log x by least squares; None for a single point."""
     import numpy as np
 
     return round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 2) if len(x) > 1 else None
 
 
 def paths(arguments, sizes):
-    """Maximum path lengths: {"n": [...], layer type: [...]}."""
+    """Counts maximum path lengths: {"n": [...], layer type: [...]}."""
     from keras_transformer.paper.path_length import path_lengths
 
     lengths = [arguments.window * factor for factor in sizes.path_lengths]
@@ -226,7 +226,10 @@ def paths(arguments, sizes):
 
 
 def long_sequences(arguments, sizes):
-    """Multi-head layers forward and backward: microseconds a position, and full at the longest."""
+    """Times multi-head layers forward and backward, in microseconds per position.
+
+    Tries full attention at the longest length in a process with limited memory.
+    """
     found: dict[str, Any] = {"n": sizes.long, "restricted": [], "full": []}
     for n in sizes.long:
         for kind, window in (("restricted", arguments.window), ("full", None)):
@@ -252,7 +255,7 @@ def long_sequences(arguments, sizes):
 
 
 def forward_backward(n, d, window):
-    """Makes a call that computes the gradients of a multi-head layer."""
+    """Returns a function that computes the gradients of a multi-head layer."""
     import tensorflow as tf
 
     layer = multi_head(d, window)
@@ -268,7 +271,7 @@ def forward_backward(n, d, window):
 
 
 def within_memory(arguments, n):
-    """Tries full attention at length n in the memory that this process may still take."""
+    """Tries full attention at length n with a limit on this process's further memory."""
     import tensorflow as tf
 
     forward_backward(64, arguments.width, None)()  # allocates what TensorFlow itself needs
@@ -302,7 +305,7 @@ def print_tables(result):
 
 
 def panels(result, arguments, sizes):
-    """Four of them: time over n and over d, path lengths, long sequences."""
+    """Makes four panels: time over n, time over d, path lengths, long sequences."""
     found = []
     for letter, axis, fixed in (
         ("n", 0, f"d = {arguments.width}"),
@@ -315,7 +318,7 @@ def panels(result, arguments, sizes):
             costs = [
                 KINDS[kind].cost(n, d, arguments.kernel, arguments.window) for n, d, _ in measured
             ]
-            scale = milliseconds[-1][1] / costs[-1]  # through the largest size
+            scale = milliseconds[-1][1] / costs[-1]  # equal at the largest size
             term = [(x, scale * cost) for (x, _), cost in zip(milliseconds, costs, strict=True)]
             lines.append(Line("", term, colour, dashed=True))
         title = f"One sequence, {fixed} (dashed: the O() terms)"

@@ -1,20 +1,20 @@
-"""Translations by the ONNX graphs of a model beside keras_transformer's: equal ids, scores, time.
+"""Compares translations by a model's ONNX graphs with keras_transformer's: ids, scores and time.
 
     python benchmarks/onnx_engines.py --model_dir=runs/mine/model --source=test.en \
         [--reference=test.de] [--weights float32 int8] [--engines onnxruntime openvino] \
         [--beams 1 4] [--sentences 1000]
 
-The search of docs/examples/onnx_translate.py runs the graphs; both sides translate the same ids, in
+The search in docs/examples/onnx_translate.py runs the graphs. Both sides translate the same ids, in
 batches of 64 sentences of similar length, one batch at a time. Greedy search is compared with both
-of the library's, with and without scores. Prints a JSON line for each engine, weights and number of
-beams:
+of the library's greedy searches, with and without scores. Prints a JSON line for each combination
+of engine, weights and number of beams:
 
     equal        sentences whose best translation has the same ids
-    equal_all    sentences all of whose translations do, in the same order
-    largest_gap  of the scores of the best translations: log-probability / length penalty
-    largest_gap_of_unequal   the same, of sentences whose best translations differ
-    bleu, library_bleu           with a reference
-    seconds, library_seconds     without loading, and after a first batch
+    equal_all    sentences whose translations all have the same ids, in the same order
+    largest_gap  between scores of best translations: log-probability / length penalty
+    largest_gap_of_unequal   the same, for sentences whose best translations differ
+    bleu, library_bleu           if there is a reference
+    seconds, library_seconds     after a first batch, without loading
 """
 
 import argparse
@@ -38,8 +38,8 @@ ALPHA = 0.6
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", type=Path, required=True)
-    parser.add_argument("--source", required=True, help="a file of sentences; .gz is read, too")
-    parser.add_argument("--reference", help="its translations")
+    parser.add_argument("--source", required=True, help="one sentence per line, plain or .gz")
+    parser.add_argument("--reference", help="reference translations of --source")
     parser.add_argument("--weights", nargs="+", default=["float32"])
     parser.add_argument("--engines", nargs="+", default=["onnxruntime", "openvino"])
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 4])
@@ -106,7 +106,7 @@ def read_lines(file):
 
 
 def quality_by(vocabulary, references):
-    """A function of hypotheses, which gives the BLEU of the best ones."""
+    """Returns a function that computes the BLEU of the best hypotheses."""
     import sacrebleu
 
     def bleu(found):
@@ -125,7 +125,7 @@ def export(trained, config, folder, weights):
 
 
 def session_of(engine, threads):
-    """Returns the function that makes a runner from a graph file."""
+    """Returns a function that makes a session for a graph file."""
     if engine == "onnxruntime":
         import onnxruntime
 
@@ -153,7 +153,7 @@ def rows_of(batch):
 
 
 def search_with_library(engine, batches, beams):
-    """For each sentence, pairs (score, ids), best first; and the seconds."""
+    """Returns pairs (score, ids) for each sentence, best first; and the seconds taken."""
     from keras_transformer.search.engine import Request
 
     def search(batch):

@@ -1,13 +1,13 @@
-"""OpenNMT-tf's translations with the same weights, for benchmarks/decoding.py.
+"""Translates with OpenNMT-tf and the same weights, for benchmarks/decoding.py.
 
-It needs Python 3.11 or older and a TensorFlow of 2023, in an environment of its own:
+It needs Python 3.11 or older and a TensorFlow from 2023, in an environment of its own:
 
     python3.11 -m venv opennmt
     opennmt/bin/pip install "tensorflow==2.13.*" "OpenNMT-tf==2.32.*"
 
-The model is its stock Transformer without biases in attention and softmax, with our sinusoids
-(models with learned positions are not compared) and the epsilon of our layer normalisation.
-Sentences are given as ids, in batches of similar length.
+The model is OpenNMT-tf's stock Transformer, without biases in attention and softmax, with our
+sinusoids (models with learned positions are not compared) and our layer normalisation's epsilon.
+Sentences are passed as ids, in batches of similar length.
 """
 
 import json
@@ -24,16 +24,16 @@ from decoding import ALPHA, measure, read_job
 
 EPSILON = 1e-6
 BATCH = 64
-# OpenNMT-tf's names of the special ids, which come first in the vocabulary.
+# OpenNMT-tf's names for the special ids, which come first in the vocabulary.
 SPECIAL = ["<blank>", "<s>", "</s>"]
 END = SPECIAL.index("</s>")
 
 
 class Sinusoids(opennmt.layers.PositionEncoder):
-    """The paper's: interleaved, from position 0."""
+    """The paper's sinusoids: interleaved, from position 0."""
 
     def _encode(self, positions, depth):
-        positions = tf.cast(tf.convert_to_tensor(positions), tf.float32) - 1  # it counts from 1
+        positions = tf.cast(tf.convert_to_tensor(positions), tf.float32) - 1  # counted from 1
         frequencies = 10000.0 ** (-tf.range(0, depth, 2, tf.float32) / depth)
         angles = positions[..., None] * frequencies  # [1, T, D/2]
         pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
@@ -41,7 +41,7 @@ class Sinusoids(opennmt.layers.PositionEncoder):
 
 
 def build(job, weights):
-    """Makes the model with the given weights."""
+    """Builds the model with the given weights."""
     config = job["model"]
     sharing = opennmt.models.EmbeddingsSharingLevel
     model = opennmt.models.Transformer(
@@ -56,7 +56,7 @@ def build(job, weights):
         pre_norm=config["norm"] == "pre",
     )
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        # The last id is that of its bucket of unknown tokens, which adds a row.
+        # The last id is OpenNMT-tf's bucket for unknown tokens, which adds a row.
         tokens = [*SPECIAL, *job["vocabulary"][len(SPECIAL) : -1]]
         file.write("".join(f"{token}\n" for token in tokens))
         file.flush()
@@ -72,7 +72,7 @@ def build(job, weights):
 
 
 def assign(model, weights, config):
-    """Copies the weights, named as in our model."""
+    """Copies the weights, which are named as in our model."""
     source_matrix = weights["embedding/embeddings"]
     model.features_inputter.embedding.assign(source_matrix)
     if not config["tie_embeddings"]:
@@ -95,7 +95,7 @@ def assign(model, weights, config):
 
 
 def assign_attention(wrapper, weights, path):
-    """Fills attention and its normalisation from our MultiHeadAttention at `path`."""
+    """Copies the weights of our MultiHeadAttention at `path`, and of its normalisation."""
     attention = wrapper.layer
     attention.linear_queries.kernel.assign(weights[f"{path}/query/kernel"])
     attention.linear_keys.kernel.assign(weights[f"{path}/key/kernel"])
@@ -105,7 +105,7 @@ def assign_attention(wrapper, weights, path):
 
 
 def assign_feed_forward(wrapper, weights, path):
-    """Fills a feed-forward network and its normalisation from our FeedForward at `path`."""
+    """Copies the weights of our FeedForward at `path`, and of its normalisation."""
     inner, outer = wrapper.layer.inner, wrapper.layer.outer
     inner.kernel.assign(weights[f"{path}/inner/kernel"])
     inner.bias.assign(weights[f"{path}/inner/bias"])

@@ -1,12 +1,13 @@
-"""OpenNMT-tf's training step, and batches of the same lengths, for benchmarks/training.py.
+"""Runs OpenNMT-tf's training step, or counts its padding, for benchmarks/training.py.
 
-It needs an environment of its own (see opennmt_peer.py). The model is its stock Transformer with
-our shapes, post-norm, with all embeddings shared, and without the biases and the attention and ReLU
-dropout that the paper does not have; it has as many parameters as ours. A tf.function of its
-Model.train is timed: forward and backward pass, an update by LazyAdam, its default, and reading the
-loss. Its Trainer does the same in two such functions, as it can accumulate gradients.
+It needs an environment of its own (see opennmt_peer.py). The model is OpenNMT-tf's stock
+Transformer with our shapes, post-norm, with all embeddings shared, and without the biases and the
+dropout of attention weights and ReLU that the paper does not have; it has as many parameters as
+ours. The timed step is a tf.function around Model.train: forward and backward pass, an update by
+LazyAdam, the default, and reading the loss. OpenNMT-tf's Trainer does the same in two such
+functions, because it can accumulate gradients.
 
-`padding LENGTHS TOKENS` prints the share of padding in its own batches instead.
+`padding LENGTHS TOKENS` prints the share of padding in OpenNMT-tf's own batches instead.
 """
 
 import json
@@ -35,7 +36,7 @@ def build(work):
     features = {"ids": tf.constant(source), "length": tf.constant(lengths)}
     labels = {"ids": tf.constant(shifted), "ids_out": tf.constant(target)}
     labels["length"] = tf.constant(lengths)
-    ids = tf.TensorSpec([None, None], tf.int64)  # of any shape, as in its Trainer
+    ids = tf.TensorSpec([None, None], tf.int64)  # any shape, as in its Trainer
     length = tf.TensorSpec([None], tf.int32)
     signature = [{"ids": ids, "length": length}, {"ids": ids, "ids_out": ids, "length": length}]
 
@@ -61,7 +62,7 @@ def make_model(work):
         pre_norm=False,
     )
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        # Its bucket of unknown tokens adds a row.
+        # OpenNMT-tf's bucket for unknown tokens adds a row.
         words = [f"w{number}" for number in range(work.vocab_size - len(SPECIAL) - 1)]
         file.write("".join(f"{token}\n" for token in [*SPECIAL, *words]))
         file.flush()
@@ -77,9 +78,9 @@ def multiply(size):
 
 
 def padding(path, tokens_per_batch):
-    """Shares of padding in the batches of its training pipeline, for pairs of these lengths.
+    """Counts padding in batches of OpenNMT-tf's training pipeline, for pairs of given lengths.
 
-    Buckets are 2 tokens wide, its default, and the token limit of a batch is the same as ours.
+    Buckets are 2 tokens wide, the default, and batches have the same token limit as ours.
     """
     lengths = np.load(path)  # int64 [pairs, 2], in random order
     dataset = tf.data.Dataset.from_tensor_slices((lengths[:, 0], lengths[:, 1]))

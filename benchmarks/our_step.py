@@ -1,10 +1,10 @@
-"""This library's training step: run by benchmarks/training.py and growth.py.
+"""Runs this library's training step, for benchmarks/training.py and growth.py.
 
-TrainingStep.run is timed: a batch from tf.data, forward and backward pass, Adam, and the sums for
-the training curves. `replicas` is the number of logical CPU devices.
+The timed step is TrainingStep.run: a batch from tf.data, forward and backward pass, Adam, and the
+sums for the training curves. `replicas` is the number of logical CPU devices.
 """
 
-from workers import model_config  # isort: skip  (first: it makes the checkout importable)
+from workers import model_config  # isort: skip  (first, as it makes the checkout importable)
 
 import numpy as np
 import step_clock
@@ -16,7 +16,7 @@ from keras_transformer.training.strategy import make_strategy
 
 
 def build(work):
-    # First, as it makes the devices.
+    # The strategy comes first, because it creates the devices.
     if work.replicas > 1:
         strategy = make_strategy("mirrored", work.replicas)
     else:
@@ -29,7 +29,7 @@ def build(work):
 
     def take_step():
         sums = step.run(batches, one, zero_sums())
-        return tf.nest.map_structure(float, sums)  # waits
+        return tf.nest.map_structure(float, sums)  # waits for the step
 
     return take_step
 

@@ -1,15 +1,15 @@
-"""Shares of padding in our training batches, and in OpenNMT-tf's with pairs of the same lengths."""
+"""Measures padding in our training batches, and in OpenNMT-tf's for pairs of the same lengths."""
 
 import tempfile
 from pathlib import Path
 
 from workers import run_worker
 
-PAIRS = 200_000  # counted at most
+PAIRS = 200_000  # the most that are counted
 
 
 def padding_shares(data_dir: str, tokens_per_batch: int, opennmt_python: str | None) -> dict:
-    """{engine: {"source", "target" (shares), "batches"}} of the training split of `data_dir`."""
+    """Counts the training split's padding: {engine: {"source", "target" (shares), "batches"}}."""
     import numpy as np
 
     ours, lengths = our_padding(data_dir, tokens_per_batch)
@@ -26,7 +26,7 @@ def padding_shares(data_dir: str, tokens_per_batch: int, opennmt_python: str | N
 
 
 def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
-    """The shares in the batches of an epoch, and the lengths of its pairs, int64 [pairs, 2]."""
+    """Returns the shares of padding in an epoch, and the pairs' lengths, int64 [pairs, 2]."""
     import numpy as np
 
     from pipelines.data_set import DataSet

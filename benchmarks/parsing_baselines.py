@@ -1,18 +1,18 @@
-"""F1 of simple parsers on a treebank, as baselines for the Transformer's F1 (Table 4).
+"""Measures the F1 of simple parsers on a treebank, as baselines for the Transformer (Table 4).
 
     python benchmarks/parsing_baselines.py --train_trees=train.ptb.gz --test_trees=test.ptb.gz
 
-right_branching: each word begins a constituent that ends with the sentence. The root has the most
-frequent label of roots, and the others have the most frequent label of constituents that end with
-a sentence. A final full stop is a child of the root.
+right_branching: each word begins a constituent that ends where the sentence ends. The root gets the
+most frequent root label, and all other constituents get the most frequent label of constituents at
+the end of a sentence. A final full stop is a child of the root.
 
-pcfg: the best tree by CKY under an unsmoothed probabilistic grammar read off the training trees.
-Unary chains are one label, labels include their parent's (v = 2), and long rules are made binary
-from the left with a memory of two sisters (h = 2). A word has the tags that it had in training; a
-rare word also has those of other rare words of the same form. --tags=gold gives the gold tags
-instead. A span keeps the symbols within BEAM of its best. Sentences of more than --max_length
-words, and sentences without a tree in the grammar, get the right-branching tree; the result counts
-them.
+pcfg: the best tree, found by CKY, under an unsmoothed probabilistic grammar read off the training
+trees. Unary chains are collapsed into one label, labels include the parent's (v = 2), and long
+rules are binarized from the left, remembering two sisters (h = 2). A word may have the tags it had
+in training; a rare word may also have those of other rare words of the same form. --tags=gold uses
+the gold tags instead. Each span keeps the symbols within BEAM of its best. Sentences of more than
+--max_length words, and those for which the grammar has no tree, get the right-branching tree; the
+result counts them.
 
 Both are scored with gold tags, which distinguish punctuation from words. Prints the scores on
 stderr and one JSON line on stdout.
@@ -47,9 +47,9 @@ from keras_transformer.parsing.trees import (
 )
 from keras_transformer.text_table import text_table
 
-BEAM = 10.0  # natural logarithm of probability, that of the symbol itself included
-RARE = 1  # words seen at most this often determine the tags of unknown words
-KNOWN = 1.0  # occurrences of a word that weigh as much as its form
+BEAM = 10.0  # natural logarithm of a probability that includes the symbol's prior
+RARE = 1  # words seen at most this often define the tags of unknown words
+KNOWN = 1.0  # a word's form weighs as much as this many occurrences
 
 
 def main():
@@ -85,7 +85,7 @@ def main():
 
 
 def tagging_accuracy(parsed: list[Tree | None], gold: list[Tree]) -> float:
-    """The percentage of right tags, of the sentences that have a tree."""
+    """Computes the percentage of correct tags, over sentences that have a tree."""
     words = correct = 0
     for tree, gold_tree in zip(parsed, gold, strict=True):
         if tree is not None:
@@ -96,7 +96,7 @@ def tagging_accuracy(parsed: list[Tree | None], gold: list[Tree]) -> float:
 
 
 def scores(name, gold, predicted):
-    """Labelled bracket scores, of all sentences and of those up to 40 words."""
+    """Computes labelled bracket scores, for all sentences and for those of up to 40 words."""
     tagged = [with_gold_tags(tree, other) for tree, other in zip(predicted, gold, strict=True)]
     numbers = score_trees(gold, tagged)
     keys = ("f1", "precision", "recall", "complete_match", "sentences")
@@ -111,7 +111,7 @@ def scores(name, gold, predicted):
 
 
 class RightBranching:
-    """A parser with two labels."""
+    """The right-branching parser, which uses two labels."""
 
     def __init__(self, trees: list[Tree]):
         roots = Counter(tree.label for tree in trees)
@@ -139,7 +139,7 @@ def most_common(labels: Counter[str]) -> str:
 
 
 class Lexicon:
-    """P(word | tag) up to a factor of the word's: P(tag | word) / P(tag), by Bayes' rule."""
+    """P(word | tag) up to a factor per word: P(tag | word) / P(tag), by Bayes' rule."""
 
     def __init__(self, trees: list[Tree]):
         self.words: dict[str, Counter[str]] = defaultdict(Counter)
@@ -152,10 +152,10 @@ class Lexicon:
         for word, tags in self.words.items():
             if tags.total() <= RARE:
                 self.forms[form(word)].update(tags)
-                self.forms[""].update(tags)  # for words of forms that no rare word had
+                self.forms[""].update(tags)  # for words whose form no rare word had
 
     def log_scores(self, word: str) -> dict[str, float]:
-        """The tags that a word may have."""
+        """Returns the score of each tag that a word may have."""
         seen = self.words.get(word, Counter())
         guesses = self.forms.get(form(word), self.forms[""])
         total = self.tags.total()
@@ -168,7 +168,7 @@ class Lexicon:
 
 
 def form(word: str) -> str:
-    """The form of an unknown word: capitals, digits, other characters, and the ending."""
+    """Describes a word's form: capitals, digits, other characters, and its ending."""
     found = ""
     if any(character.isupper() for character in word):
         found += "A"
@@ -186,10 +186,10 @@ def form(word: str) -> str:
 
 
 def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:
-    """Yields (parent, left, right), or (parent, tag) over a word, of a tree of collapsed unaries.
+    """Yields the rules of a tree with collapsed unaries.
 
-    Symbols are (tag,), (label, parent's label), and for the rest of a long rule (label, "", the one
-    or two sisters before it).
+    They are (parent, left, right), or (parent, tag) above a word. Symbols are (tag,), (label,
+    parent's label) or, for the rest of a long rule, (label, "", the one or two sisters before it).
     """
     stack = [(tree, "")]
     while stack:
@@ -209,12 +209,12 @@ def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:
 
 
 class Span(NamedTuple):
-    """The possible symbols of some words, ordered by their numbers."""
+    """The possible symbols of a span of words, ordered by number."""
 
     symbols: np.ndarray
     scores: np.ndarray  # log-probability of the best tree
-    splits: np.ndarray  # where its second part begins
-    rules: np.ndarray  # its rule; over one word, -1 for a tag and else the tag's number
+    splits: np.ndarray  # where the tree's second part begins
+    rules: np.ndarray  # its rule; above a single word, -1 for a tag, else the tag's number
 
 
 class Pcfg:
@@ -237,7 +237,7 @@ class Pcfg:
             self.roots[self.numbers[label, ""]] = np.log(count / len(trees))
 
         def table(parts: int) -> tuple[np.ndarray, np.ndarray]:
-            """The rules with `parts` parts, as numbers sorted by the left part, and their log P."""
+            """Returns the rules with `parts` parts, sorted by the left part, and their log P."""
             rules = [rule for rule in counts if len(rule) == parts + 1]
             rules.sort(key=lambda rule: self.numbers[rule[1]])
             numbers = [[self.numbers[symbol] for symbol in rule] for rule in rules]
@@ -246,15 +246,15 @@ class Pcfg:
 
         (self.over, self.tag), self.lexical_scores = table(1)
         (self.parent, self.left, self.right), self.scores = table(2)
-        # The rules of left part b are first[b], ..., first[b] + many[b] - 1.
+        # The rules with left part b are first[b], ..., first[b] + many[b] - 1.
         self.first = np.searchsorted(self.left, np.arange(len(self.names)))
         self.many = np.bincount(self.left, minlength=len(self.names))
 
     def parse(self, leaves: list[tuple[str, str]]) -> Tree | None:
-        """The most probable tree, or None if the grammar has none within the beam."""
+        """Returns the most probable tree, or None if the grammar has none within the beam."""
         count = len(leaves)
         chart = {(i, i + 1): self._word(*leaf) for i, leaf in enumerate(leaves)}
-        # The same scores by number of symbol, to look up right parts.
+        # The same scores indexed by symbol number, to look up right parts.
         scores = np.full((count + 1, count + 1, len(self.names)), -np.inf, np.float32)
         for width in range(1, count + 1):
             for start in range(count + 1 - width):
@@ -287,7 +287,7 @@ class Pcfg:
         )
 
     def _span(self, chart: dict, scores: np.ndarray, start: int, end: int) -> Span:
-        """Tries every rule with a left part in the chart, at every split at once."""
+        """Tries every rule whose left part is in the chart, at all splits at once."""
         parts = [chart[start, split] for split in range(start + 1, end)]
         left = np.concatenate([part.symbols for part in parts])
         left_scores = np.concatenate([part.scores for part in parts])
@@ -302,7 +302,7 @@ class Pcfg:
         return self._best(self.parent[rules], total, splits[source], rules)
 
     def _best(self, symbols, scores, splits, rules) -> Span:
-        """Keeps the best way to each symbol, and symbols within the beam."""
+        """Keeps the best derivation of each symbol, and only symbols within the beam."""
         if len(symbols):
             merit = scores + self.prior[symbols]
             kept = np.flatnonzero(merit > merit.max() - BEAM)
@@ -312,7 +312,7 @@ class Pcfg:
         return Span(symbols, scores, splits, rules)
 
     def _trees(self, chart, leaves, start: int, end: int, symbol: int) -> list[Tree]:
-        """The tree of a label, or the children that the rest of a rule stands for."""
+        """Returns the tree of a label, or the children that the rest of a rule stands for."""
         span = chart[start, end]
         index = np.searchsorted(span.symbols, symbol)
         rule, split, name = span.rules[index], span.splits[index], self.names[symbol]
@@ -329,7 +329,7 @@ class Pcfg:
 
 
 def parse_all(parser: Pcfg, gold: list[Tree], arguments) -> list[Tree | None]:
-    """Parses all sentences that are not too long, in several processes."""
+    """Parses the sentences that are not too long, in several processes."""
     short = [tree.leaves() for tree in gold if len(tree.words()) <= arguments.max_length]
     with multiprocessing.Pool(arguments.processes, _take, [parser]) as pool:
         parsed = iter(list(tqdm(pool.imap(_parse, short, 16), total=len(short), unit=" sentences")))
@@ -337,7 +337,7 @@ def parse_all(parser: Pcfg, gold: list[Tree], arguments) -> list[Tree | None]:
 
 
 def _take(parser: Pcfg) -> None:
-    global PARSER  # one for each process, so that it is not sent with each sentence
+    global PARSER  # one per process, so that it is not sent with every sentence
     PARSER = parser
 
 

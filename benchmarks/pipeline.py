@@ -1,17 +1,17 @@
-"""Millions of pairs through the pipeline: prepared, read in batches, saved and restored.
+"""Measures the pipeline on millions of pairs: preparation, reading batches, saving, restoring.
 
-    python benchmarks/pipeline.py --work_dir=runs/pipeline     (--pairs=50000 for a look; --help)
+    python benchmarks/pipeline.py --work_dir=runs/pipeline     (--pairs=50000 for a trial; --help)
 
-The text is synthetic and the same on every machine. Like WMT's it has many rare words: 500,000
-words a side; the r-th word has a probability proportional to 1 / (r + 2.7), and rarer words have
-more syllables. Source lengths are lognormal around 25 words (median 20, sigma 0.65), and target
-lengths are close to those of their sources (sigma 0.2). bin/prepare_data.py prepares the text, and
-its resident memory is summed over its processes ten times a second. Then epochs of batches are read
-in this process, and an iterator is saved and restored near the beginning and in the middle of an
-epoch. On two cores 4.5 million pairs take less than ten minutes, and 3 GB of disk.
+The text is synthetic, and the same on every machine. Like WMT's, it has many rare words: each side
+has 500,000 words, the r-th with a probability proportional to 1 / (r + 2.7), and rarer words have
+more syllables. Source lengths are lognormal with a mean of 25 words (median 20, sigma 0.65), and
+target lengths are close to source lengths (sigma 0.2). bin/prepare_data.py prepares the text, and
+its resident memory is summed over its processes ten times a second. Then this process reads epochs
+of batches, and saves and restores an iterator near the beginning and in the middle of an epoch. On
+two cores, 4.5 million pairs take less than ten minutes and 3 GB of disk space.
 
-Finished parts are not made again, so the program can be interrupted; time and memory of the
-preparation then cover all its starts. Prints a table on stderr, and one JSON line on stdout.
+The program can be interrupted: finished parts are not repeated, and the preparation's time and
+memory then cover all its starts. Prints a table on stderr and one JSON line on stdout.
 """
 
 import argparse
@@ -33,19 +33,19 @@ ONSETS = {
     "target": ["b", "d", "f", "g", "h", "k", "l", "m", "r", "sch", "t", "v", "w", "z"],
 }
 VOWELS = {"source": ["a", "e", "i", "o", "ea"], "target": ["a", "e", "u", "ö", "ei"]}
-BLOCK = 50_000  # pairs that are made at once
+BLOCK = 50_000  # pairs generated at once
 COUNTED_AT_ONCE = 50  # batches
 EARLY, MIDDLE = 10, 5_000  # batches after which iterators are saved
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work_dir", type=Path, required=True, help="text and data; kept")
+    parser.add_argument("--work_dir", type=Path, required=True, help="for text and data, kept")
     parser.add_argument("--pairs", type=int, default=4_500_000)
     parser.add_argument("--vocab_size", type=int, default=37_000)
-    parser.add_argument("--pipeline_options", help="flags of Beam: prepares with --runner=beam")
+    parser.add_argument("--pipeline_options", help="Beam's flags; prepares with Beam")
     parser.add_argument("--tokens_per_batch", type=int, default=25_000)
-    parser.add_argument("--epochs", type=int, default=3, help="that are read")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs to read")
     arguments = parser.parse_args()
     check_positive(arguments, "pairs", "epochs")
     folder = arguments.work_dir / f"{arguments.pairs}-pairs"
@@ -64,7 +64,7 @@ def main():
 
 
 def write_text(folder, pairs):
-    """Writes text.source and text.target, unless they are there."""
+    """Writes text.source and text.target, unless they exist."""
     import numpy as np
 
     sides = ("source", "target")
@@ -87,7 +87,7 @@ def write_text(folder, pairs):
 
 
 def lexicon(onsets, vowels):
-    """Words by rank: the numbers from 1 on, written with syllables for digits."""
+    """Returns words by rank: numbers from 1, with syllables as digits."""
     import numpy as np
 
     syllables = [onset + vowel for vowel in vowels for onset in onsets]
@@ -103,11 +103,11 @@ def lexicon(onsets, vowels):
 
 
 def sentences(words, lengths, rng):
-    """Lines of words, of about the lengths given."""
+    """Yields lines of about the given numbers of words."""
     import numpy as np
 
     ends = np.cumsum(np.clip(np.rint(lengths), 1, 240).astype(int))
-    # The inverse of the distribution function of 1 / (r + 2.7), r being a real number.
+    # The inverse of the distribution function for 1 / (r + 2.7), with r as a real number.
     ranks = 2.7 * (WORDS / 2.7 + 1) ** rng.random(ends[-1]) - 2.7
     text = words[ranks.astype(int)].tolist()
     for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
@@ -115,7 +115,7 @@ def sentences(words, lengths, rng):
 
 
 def prepare(folder, data_dir, vocab_size, runner):
-    """Seconds of bin/prepare_data.py, and its largest resident memory, over all its starts."""
+    """Measures the time and peak resident memory of bin/prepare_data.py, over all its starts."""
     measured = folder / f"{data_dir.name}.json"
     before = json.loads(measured.read_text()) if measured.exists() else {"starts": 0}
     if (data_dir / "metadata.json").exists():
@@ -144,7 +144,7 @@ def prepare(folder, data_dir, vocab_size, runner):
 
 
 def resident_bytes(process):
-    """Resident memory of a process and its children, and theirs."""
+    """Returns the resident memory of a process and all its descendants."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         children = [
@@ -152,13 +152,13 @@ def resident_bytes(process):
             for task in Path(f"/proc/{process}/task").iterdir()
             for child in (task / "children").read_text().split()
         ]
-    except (OSError, IndexError):  # it has just ended
+    except (OSError, IndexError):  # the process has just ended
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(resident_bytes, children))
 
 
 def read(folder, data_dir, tokens_per_batch, epochs):
-    """Tokens a second, padding and memory of each epoch; what saving and restoring costs."""
+    """Measures speed, padding and memory per epoch, and the cost of saving and restoring."""
     import numpy as np
     import tensorflow as tf
 
@@ -170,7 +170,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
 
     @tf.function
     def count(iterator, batches):
-        """The tokens and the positions of some batches, each of source and target."""
+        """Counts tokens and positions in a number of batches, each for source and target."""
         tokens = tf.zeros([2], tf.int64)
         positions = tf.zeros([2], tf.int64)
         for _ in tf.range(batches):
@@ -180,7 +180,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
         return tokens, positions
 
     def epoch(iterator):
-        """Reads as many target tokens as an epoch has."""
+        """Reads as many target tokens as there are in an epoch."""
         begun = time.perf_counter()
         batches = 0
         tokens = np.zeros(2, int)
@@ -214,7 +214,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
         return {
             "batches": batches,
             "save_seconds": round(save, 3),
-            "restore_seconds": round(restore, 2),  # to the next batch
+            "restore_seconds": round(restore, 2),  # up to the next batch
             "megabytes": round(size / 1e6, 4),
         }
 

@@ -1,11 +1,12 @@
-"""The same training step in PyTorch, for benchmarks/training.py: eager, or by torch.compile.
+"""Runs the same training step in PyTorch, eager or compiled, for benchmarks/training.py.
 
-nn.Transformer (post-norm), embeddings tied to the softmax, label smoothing, fused Adam. Dropout of
-attention weights and of the inner activations of the feed-forward networks, which nn.Transformer
-has and the paper does not, is switched off; its attention has biases, which the paper's does not
-have. A whole step is timed: zero_grad, forward, loss, backward, Adam, and reading the loss. With
-the word "compile" after the work, forward pass and loss are compiled, and with them the backward
-pass, which needs a C++ compiler; sizes are static, which is the best case of torch.compile.
+The model is nn.Transformer (post-norm) with embeddings tied to the softmax, label smoothing and
+fused Adam. Dropout on attention weights and on the inner activations of feed-forward networks,
+which nn.Transformer has and the paper does not, is turned off. Attention keeps its biases, which
+the paper's does not have. The timed step is zero_grad, forward pass, loss, backward pass, Adam, and
+reading the loss. With "compile" as the second argument, torch.compile compiles the forward pass,
+the loss and hence the backward pass, which needs a C++ compiler; sizes are static, the best case
+for torch.compile.
 """
 
 import math
@@ -30,7 +31,7 @@ class Model(nn.Module):
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0
             if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
-                module.dropout.p = 0.0  # of the inner activations
+                module.dropout.p = 0.0  # on the inner activations
         self.dropout = nn.Dropout(0.1)
         self.scale = math.sqrt(d_model)
         self.register_buffer("positions", torch.randn(tokens, d_model))

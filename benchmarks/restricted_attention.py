@@ -1,23 +1,23 @@
 """Restricted self-attention in O(r n d), for benchmarks/layers.py (section 4, last row of Table 1).
 
-Each position attends to the positions that are at most r // 2 away. The library computes this with
-a mask, in O(n^2 d). Here the positions are cut into blocks: the queries of a block meet the keys of
-the block and r // 2 more on each side. The products are small and all alike, and no tensor of size
-n x n is ever made.
+Each position attends to positions at most r // 2 away. The library computes this with a mask, in
+O(n^2 d). Here the positions are split into blocks: the queries of a block attend to the keys of the
+block and r // 2 more on each side. The products are small and all of the same size, and no n x n
+tensor is ever created.
 """
 
 from keras import ops
 
 from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 
-# The smallest number of queries in a block: products of fewer rows take no less time.
+# The smallest number of queries in a block: products with fewer rows are no faster.
 MIN_BLOCK = 32
 
 
 class RestrictedSelfAttention(MultiHeadAttention):
-    """MultiHeadAttention with a window, and with the same weights, computed in blocks.
+    """MultiHeadAttention with a window, with the same weights but computed in blocks.
 
-    It knows neither padding nor dropout.
+    It supports neither padding nor dropout.
     """
 
     def call(self, query):
@@ -29,7 +29,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
 
 
 def restricted_attention(queries, keys, values, window: int):
-    """Equation 1, where each query attends to the neighbourhood of size r = `window` only.
+    """Computes equation 1 where each query attends only to a neighbourhood of size r = `window`.
 
     Args:
         queries: [B, H, n, d_k].
@@ -53,10 +53,10 @@ def restricted_attention(queries, keys, values, window: int):
 
 
 def block_sizes(length: int, window: int) -> tuple[int, int]:
-    """Chooses how many queries make a block, and how many keys it meets on each side of its own.
+    """Chooses the number of queries in a block, and of further keys on each side of it.
 
-    A sequence of at most two blocks is a single block without sides. No query then meets more keys
-    than it would in blocks, where r queries meet 2 r keys.
+    A sequence of at most two blocks becomes a single block without further keys. No query then sees
+    more keys than in blocks, where r queries see 2 r keys.
     """
     block = max(window, MIN_BLOCK)
     if length <= 2 * block:
@@ -65,7 +65,7 @@ def block_sizes(length: int, window: int) -> tuple[int, int]:
 
 
 def in_blocks(inputs, block: int):
-    """Cuts positions into blocks, the last filled up with zeros.
+    """Splits positions into blocks; the last one is padded with zeros.
 
     [B, H, n, d] -> [B, H, blocks, block, d].
     """
@@ -76,11 +76,11 @@ def in_blocks(inputs, block: int):
 
 
 def with_neighbours(inputs, block: int, halo: int):
-    """Gives each block `halo` positions more on each side, zeros where there are none.
+    """Extends each block by `halo` positions on each side, zeros where there are none.
 
     [B, H, n, d] -> [B, H, blocks, halo + block + halo, d].
     """
-    one_more = ((0, 0), (0, 0), (1, 1), (0, 0), (0, 0))  # block at each end
+    one_more = ((0, 0), (0, 0), (1, 1), (0, 0), (0, 0))  # one block at each end
     padded = ops.pad(in_blocks(inputs, block), one_more)  # [B, H, blocks + 2, block, d]
     left = padded[:, :, :-2, block - halo :]
     own = padded[:, :, 1:-1]
@@ -89,9 +89,9 @@ def with_neighbours(inputs, block: int, halo: int):
 
 
 def neighbourhood(length: int, window: int, block: int, halo: int):
-    """Marks the keys in the neighbourhood of each query: bool [blocks, block, halo + block + halo].
+    """Marks the keys in each query's neighbourhood: bool [blocks, block, halo + block + halo].
 
-    The zeros before the first and after the last position are in none.
+    The zeros before the first and after the last position are in no neighbourhood.
     """
     starts = ops.arange(0, length, block)[:, None]  # [blocks, 1]
     queries = starts + ops.arange(block)[None]  # [blocks, block], positions

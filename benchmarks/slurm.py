@@ -1,13 +1,13 @@
-"""Runs the guide's job file under Slurm, requeues it, and compares it with a run alone.
+"""Runs the guide's job file under Slurm, requeues it, and compares it with an uninterrupted run.
 
     make slurm         (or: python benchmarks/slurm.py --work_dir=runs/slurm --train_steps=600 \\
         -- --preset=tiny --tokens_per_batch=500 --log_steps=10 --checkpoint_steps=100)
 
-It starts a cluster of its own: two nodes with one processor each, in network namespaces of this
-machine, with munge, slurmctld and two slurmd, whose files are in --work_dir. Nothing of it still
-runs when the program ends, and nothing outside is used or changed. The flags after `--` are passed
-to bin/train.py, with --deterministic. The data are the embedded grammar. Needs Linux, root, and
-Debian's packages slurm-wlm, munge and iproute2. Prints one JSON line.
+It starts its own cluster: two nodes with one processor each, in network namespaces on this machine,
+with munge, slurmctld and two slurmds, whose files are in --work_dir. All of it stops when the
+program ends, and nothing outside is used or changed. The flags after `--` are passed to
+bin/train.py, with --deterministic. The data is the embedded grammar. Requires Linux, root, and the
+Debian packages slurm-wlm, munge and iproute2. Prints one JSON line.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from timing import InputError, check_positive, log, require, run
 
 ROOT = TRAIN.parent.parent
 PROGRAMS = {"slurm-wlm": "slurmctld", "munge": "munged", "iproute2": "ip"}
-NODES = ("node9", "node10")  # in Slurm's order, which is not that of the alphabet
-INSIDE = "KERAS_TRANSFORMER_SLURM"  # set in the namespaces
-PATIENCE = 900  # seconds for a job, or a start
+NODES = ("node9", "node10")  # in Slurm's order, which is not alphabetical
+INSIDE = "KERAS_TRANSFORMER_SLURM"  # is set within the namespaces
+PATIENCE = 900  # seconds to wait for a job or a daemon
 
 CONFIGURATION = """
 ClusterName=test
@@ -55,7 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work_dir", type=Path, required=True)
     parser.add_argument("--train_steps", type=int, default=600)
-    parser.add_argument("words", nargs="*", metavar="-- FLAGS", help="of bin/train.py")
+    parser.add_argument("words", nargs="*", metavar="-- FLAGS", help="for bin/train.py")
     arguments = parser.parse_args()
     check_positive(arguments, "train_steps")
     missing = [package for package, name in PROGRAMS.items() if shutil.which(name) is None]
@@ -70,7 +70,7 @@ def main():
 
 
 def compare(work_dir, steps, words):
-    """Runs both in the namespaces, and prints how they ended."""
+    """Runs both trainings in the namespaces, and prints how they ended."""
     cluster, together, alone, data = (work_dir / n for n in ("cluster", "model", "alone", "data"))
     for folder in (cluster, together, alone):
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,7 +96,7 @@ def compare(work_dir, steps, words):
 
 
 def start_network(folder):
-    """A machine for each node, as far as the network can tell, and names for all."""
+    """Creates a network namespace and an address for each node, and host names for all."""
     call("mount", "-t", "tmpfs", "none", "/run")
     call("hostname", "controller")
     ip("link set lo up")
@@ -122,7 +122,7 @@ def ip(words):
 
 
 def start_daemons(folder):
-    """munged, slurmctld and a slurmd for each node; returns when the nodes are idle."""
+    """Starts munged, slurmctld and a slurmd per node; returns when the nodes are idle."""
     (folder / "slurm.conf").write_text(CONFIGURATION.format(folder=folder))
     (folder / "munge.key").write_bytes(os.urandom(128))
     (folder / "munge.key").chmod(0o600)
@@ -147,13 +147,13 @@ def nodes_are_idle():
 
 
 def job_file():
-    """That of docs/guides/machines.md."""
+    """Returns the job file from docs/guides/machines.md."""
     guide = (ROOT / "docs" / "guides" / "machines.md").read_text(encoding="utf-8")
     return re.search(r"```bash\n(#!/bin/bash\n#SBATCH.*?)```", guide, re.DOTALL)[1]
 
 
 def train_under_slurm(folder, words, model_dir, middle):
-    """Submits the job, requeues it after step `middle`, and waits; returns the step of that."""
+    """Submits the job, requeues it after step `middle`, and waits; returns that step."""
     said = folder / "job.log"
     (folder / "train.sbatch").write_text(job_file())
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -172,7 +172,7 @@ def train_under_slurm(folder, words, model_dir, middle):
     call("scontrol", "requeue", job)
     wait_until(lambda: state() == "PENDING", folder / "slurmctld.log")
     log(said.read_text().splitlines()[-1])
-    # Slurm would wait for two minutes more before it starts the job again.
+    # Slurm would wait two more minutes before it restarts the job.
     call("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(has_ended, said)
     require(state() == "COMPLETED", "job", f"must end well; see {said}", state())
@@ -184,7 +184,7 @@ def last_step(model_dir):
 
 
 def call(*command):
-    """Returns a command's output."""
+    """Runs a command; returns its output."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().rpartition("\n")[2]
     require(done.returncode == 0, None, "must end well", last, " ".join(map(str, command)))

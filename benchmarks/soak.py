@@ -1,13 +1,13 @@
-"""Kills a training run many times, and compares it with a run that was not interrupted.
+"""Kills a training run many times, and compares it with an uninterrupted run.
 
     make soak          (or: python benchmarks/soak.py --data_dir=runs/multi30k/data \\
         --work_dir=runs/soak --kills=30 \\
         -- --preset=tiny --tokens_per_batch=3000 --train_steps=600 --checkpoint_steps=10)
 
 The flags after `--` are passed to bin/train.py, with --deterministic. Both runs must end with the
-same weights and the same curves, bit for bit. Three of four kills are SIGKILL, at a random moment
-after a random step, or during the start if that step had been reached before; the others are
-SIGTERM, which must end with exit code 0. If the program itself is interrupted, the same command
+same weights and the same curves, bit for bit. On average, three of four kills are SIGKILL, at a
+random time after a random step, or during startup if that step was reached before; the others are
+SIGTERM, after which the exit code must be 0. If the program itself is interrupted, the same command
 resumes with the remaining kills. Prints one JSON line.
 """
 
@@ -30,17 +30,17 @@ from tqdm import tqdm
 TRAIN = Path(__file__).resolve().parent.parent / "bin" / "train.py"
 EXACT = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
 OURS = ("data_dir", "model_dir", "train_minutes")  # not allowed after `--`
-LAST = 0.95  # share of the run in which it is killed; later it might end before the kill
+LAST = 0.95  # latest kill, as a share of the run; after it, the run might end first
 STEP_SECONDS = 1.0  # longest delay of a kill after its step
-START_SECONDS = 15.0  # the same after a start: time to import, restore, trace and take a step
+START_SECONDS = 15.0  # the same during startup: imports, restoring, tracing and a step
 POLL_SECONDS = 0.05
 
 
 class Kill(NamedTuple):
-    """The moment and the signal of a kill."""
+    """The time and the signal of a kill."""
 
-    part: float  # of all steps, to be taken before
-    delay: float  # after that, as a share of STEP_SECONDS or START_SECONDS
+    part: float  # share of all steps to take first
+    delay: float  # then, as a share of STEP_SECONDS or START_SECONDS
     number: signal.Signals
 
 
@@ -49,8 +49,8 @@ def main():
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--work_dir", required=True, type=Path, help="for both runs, and soak.json")
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1, help="of the moments")
-    parser.add_argument("train", nargs="*", help="flags of bin/train.py, after --")
+    parser.add_argument("--seed", type=int, default=1, help="seed for the times")
+    parser.add_argument("train", nargs="*", help="flags for bin/train.py, after --")
     arguments = parser.parse_args()
     check(arguments)
     words = [f"--data_dir={arguments.data_dir}", "--deterministic", *arguments.train]
@@ -88,7 +88,7 @@ def check(arguments) -> None:
 
 
 def moments(kills: int, seed: int) -> list[Kill]:
-    """Random kills in the order of their steps."""
+    """Draws random kills, ordered by step."""
     rng = random.Random(seed)
     parts = sorted(LAST * rng.random() for _ in range(kills))
     numbers = [signal.SIGKILL] * 3 + [signal.SIGTERM]
@@ -96,7 +96,7 @@ def moments(kills: int, seed: int) -> list[Kill]:
 
 
 def begin(work_dir: Path, settings: dict) -> dict:
-    """The saved state of an unfinished soak with the same settings, or the state of a new one."""
+    """Returns the saved state of an unfinished soak with these settings, or a new soak's state."""
     path = work_dir / "soak.json"
     if path.exists():
         state = json.loads(path.read_text())
@@ -119,7 +119,7 @@ def write(work_dir: Path, state: dict) -> None:
 
 
 class Training:
-    """A training process, which ends with the context."""
+    """A training process, which is killed at the end of the context."""
 
     def __init__(self, model_dir: Path, words: list[str]):
         self.log = model_dir / "training_log.jsonl"
@@ -144,14 +144,14 @@ class Training:
         return self.log.stat().st_ino if self.log.exists() else None
 
     def begun(self) -> bool:
-        """Whether this process trains and handles signals: it has then replaced its log."""
+        """Whether this process trains and handles signals, which it does once it has a new log."""
         return self._identity() != self.log_before
 
     def step(self) -> int:
         return max((line["step"] for line in events(self.log.parent)), default=0)
 
     def wait(self, bar, until=lambda: False) -> bool:
-        """Waits until `until()` or the end; returns whether the process is still running."""
+        """Waits until `until()` or the process's end; returns whether it is still running."""
         shown = None
         while self.process.poll() is None and not until():
             if (step := self.step()) != shown:
@@ -161,10 +161,10 @@ class Training:
         return self.process.poll() is None
 
     def result(self) -> dict:
-        """The result of a process that ended well."""
+        """Returns the result of a process that must have succeeded."""
         output, _ = self.process.communicate()
         code, said = self.process.returncode, "".join(output.splitlines()[-1:])
-        # SIGTERM may come after the result was printed, just before the exit.
+        # SIGTERM may arrive after the result was printed, just before the exit.
         too_late = code == -signal.SIGTERM and '"stopped": "train_steps"' in said
         if code != 0 and not too_late:
             lines = self.errors.read_text(errors="replace").strip().splitlines()
@@ -175,7 +175,7 @@ class Training:
 
 
 def finish(model_dir: Path, words: list[str], bar) -> dict:
-    """Trains to the end; returns the result."""
+    """Trains to the end, and returns the result."""
     with Training(model_dir, words) as training:
         training.wait(bar)
         return training.result()
@@ -185,7 +185,7 @@ def end_at(model_dir: Path, words: list[str], kill: Kill, step: int, bar) -> str
     """Ends a run after `step`; returns the signal, or "finished" if it came too late."""
     with Training(model_dir, words) as training:
         there = training.step_before >= step
-        # A process that has not begun to train does not handle SIGTERM yet.
+        # Before training begins, a process does not handle SIGTERM.
         started = training.begun if kill.number == signal.SIGTERM else lambda: True
         runs = training.wait(bar, lambda: training.step() >= step and started())
         if runs:
@@ -202,7 +202,7 @@ def end_at(model_dir: Path, words: list[str], kill: Kill, step: int, bar) -> str
 
 
 def events(model_dir: Path) -> list[dict]:
-    """The complete lines of a run's log."""
+    """Reads the complete lines of a run's log."""
     path = model_dir / "training_log.jsonl"
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
@@ -221,7 +221,7 @@ def same_curves(whole: Path, parts: Path) -> bool:
 
 
 def curves(model_dir: Path) -> dict[int, list]:
-    """{step: values that do not depend on the clock} for every point of the training curves."""
+    """Returns {step: values that do not depend on the clock} for each point of the curves."""
     lines = (line for line in events(model_dir) if line["event"] == "training")
     return {line["step"]: [line[name] for name in EXACT] for line in lines}
 

@@ -1,7 +1,8 @@
 """Measures a training step in the same way for every engine: time, memory, the machine's peak.
 
-The programs that benchmarks/training.py starts share this module, which needs Python alone. Memory
-and the start of the process are read from /proc, so that they are right however it was started.
+The programs that benchmarks/training.py starts share this module, which imports only the standard
+library. Memory and the start time of the process are read from /proc, so that they are right
+however the process was started.
 """
 
 import json
@@ -14,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-WARM_UP = 3  # steps, the first of which traces
+WARM_UP = 3  # steps, of which the first one traces
 IMPORTED = time.monotonic()
 
 
 class Work(NamedTuple):
-    """A model, the batch of a step, and how much to measure. All sentences have `length` tokens."""
+    """A model, its batch, and how much to measure. All sentences have `length` tokens."""
 
     d_model: int
     d_ff: int
@@ -29,16 +30,16 @@ class Work(NamedTuple):
     sentences: int
     length: int
     replicas: int = 1  # devices that share the batch
-    steps: int = 8  # timed; fewer, but at least 3,
+    steps: int = 8  # timed steps; fewer, but at least 3,
     seconds: float = 15.0  # if they take longer than this
-    matrix: int = 2048  # size of the matrices whose product measures the peak
+    matrix: int = 2048  # size of the matrices whose product gives the peak
 
     def as_json(self) -> str:
         return json.dumps(self._asdict())
 
 
 def main(build: Callable, multiply: Callable) -> None:
-    """The program of a worker: reads a Work as JSON and prints the result of `measure`."""
+    """Runs a worker: reads a Work as JSON, and prints the result of `measure`."""
     work = Work(**json.loads(sys.argv[1]))
     print(json.dumps(measure(build, multiply, work)))
 
@@ -47,15 +48,16 @@ def measure(build: Callable, multiply: Callable, work: Work) -> dict[str, float]
     """Takes steps and measures their time and memory.
 
     Args:
-        build: build(work) is a function that takes a step and returns when it is done.
-        multiply: multiply(size) is a function that multiplies two float32 matrices of that size.
+        build: build(work) returns a function that takes a step and returns when it is done.
+        multiply: multiply(size) returns a function that multiplies two float32 matrices of that
+            size.
         work: the work to measure.
 
     Returns:
-        {"seconds" (the median step), "tokens_per_second" (of the target), "first_step_seconds"
+        {"seconds" (of the median step), "tokens_per_second" (target tokens), "first_step_seconds"
         (from the start of the process to the end of its first step), "imported_megabytes"
-        (resident before the model is built), "peak_megabytes" (resident at most, up to the last
-        step), "matmul_gigaflops" (the best of several products)}.
+        (resident memory before the model is built), "peak_megabytes" (peak resident memory up to
+        the last step), "matmul_gigaflops" (the fastest of several products)}.
     """
     imported = megabytes("VmRSS")
     step = build(work)
@@ -91,9 +93,9 @@ def matmul_gigaflops(product: Callable, size: int, repeats: int = 8) -> float:
 
 
 def megabytes(name: str) -> float:
-    """Resident memory of this process: VmRSS at present, or VmHWM, its peak.
+    """Returns the resident memory of this process: now for VmRSS, its peak for VmHWM.
 
-    ru_maxrss is used only without /proc: it may include memory of the parent process.
+    ru_maxrss is used only without /proc, since it may include memory of the parent process.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -104,10 +106,10 @@ def megabytes(name: str) -> float:
 
 
 def since_start() -> float:
-    """Seconds since the start of this process, or since the import of this module if unknown."""
+    """Returns seconds since this process started, or if unknown since this module was imported."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
-        # Not /proc/uptime, which may be a container's own while the ticks are the machine's.
+        # Not /proc/uptime, which may be a container's own, while the ticks are the machine's.
         seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         seconds = -1.0

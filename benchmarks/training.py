@@ -1,22 +1,22 @@
-"""Training steps of this library, PyTorch, eager and compiled, and OpenNMT-tf, in turn.
+"""Compares training steps of this library, PyTorch (eager and compiled) and OpenNMT-tf.
 
-    make benchmark                 (or: python benchmarks/training.py --help; --quick for a look)
+    make benchmark                 (or: python benchmarks/training.py --help; --quick for a trial)
     python benchmarks/training.py --opennmt_python=opennmt/bin/python \\
         --data_dir=runs/multi30k/data --growth --chart=docs/growth.svg
 
 All engines have nn.Transformer's shapes, a softmax tied to the embeddings, label smoothing 0.1,
-dropout 0.1 on sublayers and embeddings, and Adam, on random batches of full length in float32, with
-each engine's default number of threads. A step is timed from a batch in memory to its loss in
-Python. Each engine runs in a process of its own, several times in turn, so that changes in the
-machine's speed affect all engines alike. An engine that is not installed is left out
-(opennmt_peer.py says how to install OpenNMT-tf).
+dropout 0.1 on sublayers and embeddings, and Adam. They train on random batches of full length in
+float32, with their default numbers of threads. A step is timed from a batch in memory to its loss
+in Python. Each engine runs in its own process, and the engines take turns for several rounds, so
+that changes in the machine's speed affect all of them alike. Engines that are not installed are
+skipped (opennmt_peer.py says how to install OpenNMT-tf).
 
-Figures are medians over the rounds: target tokens a second; matrix-product operations of the model
-a second, and their share of the best 2048x2048 product that any engine reaches on this machine; the
+Figures are medians over the rounds: target tokens per second; operations in the model's matrix
+products per second, and their share of the fastest 2048x2048 product of any engine on this machine;
 peak memory of the process; seconds from the start of the process to the end of the first step.
-With --data_dir also the share of padding in batches of its training split, ours and OpenNMT-tf's.
-With --growth also the growth of time and memory of our step (growth.py). Prints tables on stderr
-and one JSON line on stdout.
+--data_dir adds the share of padding in batches of its training split, in ours and in OpenNMT-tf's.
+--growth adds how the time and memory of our step grow (growth.py). Prints tables on stderr and one
+JSON line on stdout.
 """
 
 import argparse
@@ -82,13 +82,13 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
-    parser.add_argument("--torch_python", default=sys.executable, help="a Python that has torch")
-    parser.add_argument("--opennmt_python", help="a Python that has OpenNMT-tf")
-    parser.add_argument("--data_dir", help="prepared data, whose batches' padding is counted")
+    parser.add_argument("--torch_python", default=sys.executable, help="a Python with torch")
+    parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
+    parser.add_argument("--data_dir", help="prepared data, to measure padding in its batches")
     parser.add_argument("--tokens_per_batch", type=int, default=25_000, help="for --data_dir")
-    parser.add_argument("--growth", action="store_true", help="also measure how the cost grows")
+    parser.add_argument("--growth", action="store_true", help="also measure how costs grow")
     parser.add_argument("--chart", type=Path, help="SVG file for the chart of --growth")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
+    parser.add_argument("--quick", action="store_true", help="use tiny sizes, for a trial run")
     return parser.parse_args()
 
 
@@ -105,7 +105,7 @@ def check(arguments) -> None:
 
 
 def engines(arguments) -> dict[str, str]:
-    """The Python of each engine that is installed."""
+    """Returns the Python of each installed engine."""
     found = {OURS: sys.executable}
     for engine, flag, module in (
         ("pytorch", "torch_python", "torch"),
@@ -123,7 +123,7 @@ def engines(arguments) -> dict[str, str]:
 
 
 def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict[str, list[dict]]:
-    """The results of each engine's process, round by round."""
+    """Runs each engine's process, round by round, and returns the results."""
     runs: dict[str, list[dict]] = {engine: [] for engine in pythons}
     for _ in range(rounds):
         for engine, python in pythons.items():
@@ -134,7 +134,7 @@ def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict
 
 
 def summed_up(work: Work, runs: dict[str, list[dict]]) -> dict:
-    """Medians of each engine, and how many times as fast ours is, round by round."""
+    """Returns the medians of each engine, and how many times as fast ours is, round by round."""
     peak = max(statistics.median(run["matmul_gigaflops"] for run in of) for of in runs.values())
     found = {}
     for engine, of in runs.items():

@@ -1,4 +1,4 @@
-"""Runs the measuring programs of this folder, each in a process of its own."""
+"""Runs the programs in this folder that measure, each in its own process."""
 
 import json
 import os
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_worker(program: str, *words: str, python: str = sys.executable, **environment: str) -> dict:
-    """The last line that a program of this folder prints, as JSON. Its log is shown if it fails."""
+    """Runs a program in this folder; parses its last line as JSON. Shows its log on failure."""
     command = [python, str(HERE / program), *words]
     variables = {**os.environ, **environment}
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
@@ -27,10 +27,10 @@ def run_worker(program: str, *words: str, python: str = sys.executable, **enviro
 
 
 def has_module(python: str, module: str) -> bool:
-    """Whether a module is installed for a Python.
+    """Checks whether a module is installed for a Python.
 
     Raises:
-        InputError: if there is no such Python.
+        InputError: if that Python cannot be run.
     """
     found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
     try:
@@ -46,6 +46,6 @@ def model_config(work: Work) -> TransformerConfig:
 
 
 def step_gigaflops(work: Work) -> float:
-    """Billions of operations of a step's matrix products; backward needs twice those of forward."""
+    """Counts a step's matrix product operations, in billions; backward is twice forward."""
     lengths = (work.length, work.length)
     return 3 * forward_flops(model_config(work), work.sentences, *lengths) / 1e9
