@@ -161,7 +161,7 @@ def compare(case, beams, threads, folder, arguments):
 
 
 def opennmt_has(config):
-    """Whether OpenNMT-tf has the layers of a model, given the fields of its configuration."""
+    """Returns whether OpenNMT-tf supports a model, given the fields of its configuration."""
     has = {"positions": "sinusoidal", "activation": "relu"}
     return all(config[name] == value for name, value in has.items())
 

@@ -59,7 +59,7 @@ def sweeps(base: Work, quick: bool) -> dict[str, Sweep]:
 
 
 def measure_growth(quick: bool) -> dict[str, dict]:
-    """{quantity: {"sizes", "seconds", "megabytes", ..., exponents}}."""
+    """Measures every sweep: {quantity: {"sizes", "seconds", "megabytes", ..., "exponents"}}."""
     base = QUICK if quick else BASE
     known: dict[Work, dict] = {}  # BASE itself is a point of every sweep
     found = {}

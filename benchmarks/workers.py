@@ -1,4 +1,4 @@
-"""Runs the programs in this folder that measure, each in its own process."""
+"""Runs measuring programs from this folder, each in its own process."""
 
 import json
 import os

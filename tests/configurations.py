@@ -1,8 +1,8 @@
-"""Configurations with settings as they are typed, which only tests put in at once."""
+"""Configurations with settings written as users type them."""
 
 from keras_transformer.config import parse_settings, replace_settings
 
 
 def with_settings(model, training, settings):
-    """Both configurations with each "KEY=VALUE" put in."""
+    """Returns both configurations with each "KEY=VALUE" applied."""
     return replace_settings(model, training, parse_settings(settings))

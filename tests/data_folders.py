@@ -1,13 +1,13 @@
-"""What tests of preparation compare, and how they interrupt it."""
+"""Compares and interrupts preparations, for their tests."""
 
 
 def contents(folder):
-    """The files of a data directory: name -> bytes."""
+    """Reads the files of a data directory: name -> bytes."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def interrupt(monkeypatch, target, name, call):
-    """Lets a method fail at its n-th call; returns the arguments of those before."""
+    """Makes a method fail at call number `call`, from 0; returns the earlier calls' arguments."""
     method, calls = getattr(target, name), []
 
     def interrupted(*arguments, **options):

@@ -1,7 +1,7 @@
-"""What Keras promises of every layer and model, checked for any of them.
+"""Checks that a layer or model does everything that Keras promises for all of them.
 
-Throughout, `make` returns a new layer and takes `dtype`; `inputs` is a list of arrays, the call's
-positional arguments; and `options` are further arguments of the call.
+Throughout, `make` returns a new layer and accepts `dtype`; `inputs` is a list of arrays, the
+positional arguments of the call; and `options` are its keyword arguments.
 """
 
 import json
@@ -24,7 +24,7 @@ def same_outputs(one, other):
 
 
 def close_outputs(found, expected, share):
-    """Holds the largest error of each output to a share of the output's standard deviation."""
+    """Checks that each output's largest error is within a share of its standard deviation."""
     for part, exact in zip(numpy_of(found), numpy_of(expected), strict=True):
         assert np.abs(part - exact).max() <= share * exact.std()
 
@@ -40,29 +40,29 @@ def round_trip(thing):
 
 
 def functional(layer, inputs, **options):
-    """A functional model of one layer."""
+    """Makes a functional model of one layer."""
     symbols = [symbolic(value) for value in inputs]
     return keras.Model(symbols, layer(*symbols, **options))
 
 
 def randomize(layer, seed=0):
-    """Gives every trainable weight random values: biases are 0 and gains 1 when they are made."""
+    """Sets every trainable weight to random values, even biases and gains, initially 0 and 1."""
     rng = np.random.default_rng(seed)
     for variable in layer.trainable_variables:
         variable.assign(rng.normal(size=variable.shape, scale=0.5))
 
 
 def count(weights):
-    """How many numbers the weights hold."""
+    """Counts the numbers in weights."""
     return sum(np.prod(weight.shape, dtype=int) for weight in weights)
 
 
 def check_layer(make, inputs, weights, folder, **options):
-    """Holds a layer to what Keras promises.
+    """Checks that a layer does what Keras promises.
 
     Args:
-        make, inputs, options: see above.
-        weights: how many numbers the layer's trainable weights hold.
+        make, inputs, options: see the module's docstring.
+        weights: number of numbers in the layer's trainable weights.
         folder: for files.
     """
     layer = make()
@@ -75,7 +75,7 @@ def check_layer(make, inputs, weights, folder, **options):
     assert all(weight.path.startswith(f"{layer.name}/") for weight in layer.trainable_weights)
     assert not layer.losses
 
-    # In a functional model; symbolic shapes and dtypes are those of the values.
+    # In a functional model, symbolic shapes and dtypes match those of the values.
     symbols = [symbolic(value) for value in inputs]
     results = layer(*symbols, **options)
     for found, value in zip(keras.tree.flatten(results), keras.tree.flatten(outputs), strict=True):
@@ -100,7 +100,7 @@ def check_layer(make, inputs, weights, folder, **options):
 
 
 def check_layer_in_bfloat16(make, inputs, **options):
-    """Holds a layer to activations of bfloat16 and variables of float32."""
+    """Checks that a layer has bfloat16 activations and float32 variables in mixed precision."""
     outputs, narrow = make()(*inputs, **options), make(dtype="mixed_bfloat16")
     for part, wide in zip(
         keras.tree.flatten(narrow(*inputs, **options)), keras.tree.flatten(outputs), strict=True
@@ -111,13 +111,13 @@ def check_layer_in_bfloat16(make, inputs, **options):
 
 
 def sublayers_with_matrices(layer):
-    """The Dense and embedding layers within a layer or model, itself included."""
+    """Returns the Dense and Embedding layers in a layer or model, itself included."""
     kinds = (keras.layers.Dense, keras.layers.Embedding)
     return [part for part in layer._flatten_layers() if isinstance(part, kinds)]
 
 
 def enable_lora(layer, rank):
-    """Enables LoRA wherever Keras can; returns how many weights it adds."""
+    """Enables LoRA wherever Keras supports it; returns the number of added weights."""
     added = 0
     for part in sublayers_with_matrices(layer):
         matrix = part.embeddings if isinstance(part, keras.layers.Embedding) else part.kernel
@@ -127,11 +127,11 @@ def enable_lora(layer, rank):
 
 
 def check_lora(make, inputs, matrices, folder, **options):
-    """Holds a layer to `enable_lora` on its Dense and embedding sublayers.
+    """Checks `enable_lora` on a layer's Dense and Embedding sublayers.
 
     Args:
-        make, inputs, options: see above.
-        matrices: how many numbers their matrices hold.
+        make, inputs, options: see the module's docstring.
+        matrices: number of numbers in the sublayers' matrices.
         folder: for files.
     """
     layer = make()
@@ -146,12 +146,12 @@ def check_lora(make, inputs, matrices, folder, **options):
     randomize(layer, seed=1)
     outputs = model(inputs)
     model.save(folder / "lora.keras")
-    loaded = keras.models.load_model(folder / "lora.keras")  # what was added is in its matrices
+    loaded = keras.models.load_model(folder / "lora.keras")  # LoRA is merged into the matrices
     close_outputs(loaded(inputs), outputs, 1e-5)
 
 
 def check_int8(make, inputs, matrices, folder, **options):
-    """Holds a layer to `quantize("int8")` on a model of it; arguments as of `check_lora`."""
+    """Checks `quantize("int8")` on a model of a layer; takes the arguments of `check_lora`."""
     model = functional(make(), inputs, **options)
     randomize(model)
     outputs = model(inputs)
@@ -165,7 +165,7 @@ def check_int8(make, inputs, matrices, folder, **options):
     clone.load_weights(folder / "int8.weights.h5")
     same_outputs(model(inputs), clone(inputs))
 
-    for _ in range(2):  # as it is loaded, it can be saved again
+    for _ in range(2):  # a loaded model can be saved again
         model.save(folder / "int8.keras")
         model = keras.models.load_model(folder / "int8.keras")
         same_outputs(model(inputs), clone(inputs))

@@ -1,13 +1,13 @@
-"""Damage to files, drawn at random from a seed: what tests of damaged files try."""
+"""Random damage to files, reproducible from a seed, for tests of damaged files."""
 
 import json
 
 
 def json_mutations(content, generator):
-    """Copies of JSON content with one change each, at a place that is drawn for each change.
+    """Yields copies of JSON content with one change each, every time at a random place.
 
     Yields:
-        (name of the change, content): a removed key, and values of other types and sizes.
+        (name of the change, content): a removed key, or a value of another type or size.
     """
     values = {
         "another type": "text",
@@ -31,7 +31,7 @@ def json_mutations(content, generator):
 
 
 def _drawn_place(content, generator):
-    """A copy of JSON content, and one of its places: (object or list, key)."""
+    """Returns a copy of JSON content, and a random place in it: (object or list, key)."""
     copy = json.loads(json.dumps(content))
     places = list(_places(copy))
     return copy, places[generator.integers(len(places))]
@@ -45,7 +45,7 @@ def _places(content):
 
 
 def byte_mutations(content, generator):
-    """Copies of bytes with one change each; yields (name of the change, bytes)."""
+    """Yields copies of bytes with one change each: (name of the change, bytes)."""
     yield "empty", b""
     if content:
         place = int(generator.integers(len(content)))
@@ -57,7 +57,7 @@ def byte_mutations(content, generator):
 
 
 def mutations(content, is_json, generator):
-    """All changes of a file; yields (name of the change, bytes)."""
+    """Yields all changes of a file: (name of the change, bytes)."""
     yield from byte_mutations(content, generator)
     if is_json:
         for name, changed in json_mutations(json.loads(content), generator):

@@ -1,8 +1,8 @@
-"""Python processes that start with TensorFlow imported: 0.2 seconds of processor instead of 4.
+"""Python processes that start with TensorFlow imported: 0.2 seconds of CPU time instead of 4.
 
-Each is forked from a process that has imported TensorFlow and Keras and has used neither, so it is
-what a new interpreter is after these imports. `multiprocessing` keeps that process. A test that is
-about imports, or about options that TensorFlow reads while it is imported, starts its own process.
+Each is forked from a process that has imported TensorFlow and Keras but used neither, so it is in
+the state of a new interpreter after these imports. `multiprocessing` keeps that process. A test
+about imports, or about options that TensorFlow reads when imported, starts its own process.
 """
 
 import atexit
@@ -19,19 +19,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 600  # seconds, for a process on a machine under load
 
-# Other systems than Linux do not promise that libraries survive a fork.
+# Only on Linux are libraries sure to survive a fork.
 _CONTEXT = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 _CONTEXT.set_forkserver_preload(["tensorflow", "keras", "tensorflow_text"])
 
 
 class PythonProcess:
-    """`python COMMAND...`, with the methods of subprocess.Popen that tests use.
+    """Runs `python COMMAND...`, with the methods of subprocess.Popen that tests use.
 
     Args:
-        command: a program's path or "-c" and its text, then its arguments.
-        folder: where the files of stdin, stdout and, without `errors`, stderr are made.
-        errors: the file that stderr is appended to.
-        environment: variables instead of this process's.
+        command: a program's path, or "-c" and its text; then its arguments.
+        folder: for the files of stdin, stdout and, without `errors`, stderr.
+        errors: the file to append stderr to.
+        environment: variables that replace this process's.
     """
 
     def __init__(self, command, folder, errors=None, stdin=b"", environment=None, cwd="."):
@@ -60,7 +60,7 @@ class PythonProcess:
         return self.returncode
 
     def communicate(self, timeout=PATIENCE):
-        """What is on stdout, and on stderr, when it has ended."""
+        """Waits for the end; returns the text of stdout and of stderr."""
         self.wait(timeout)
         return self.stdout.read_text("utf-8"), self.stderr.read_text("utf-8")
 
@@ -74,7 +74,7 @@ class PythonProcess:
 
 
 def run_python(*command, folder, **options):
-    """Runs `python COMMAND...`; returns its exit code and what is on stdout and stderr."""
+    """Runs `python COMMAND...`; returns its exit code, stdout and stderr."""
     process = PythonProcess(command, folder, **options)
     try:
         return process.wait(), *process.communicate()
@@ -83,27 +83,27 @@ def run_python(*command, folder, **options):
 
 
 def _run(command, files, environment, cwd):
-    """What the new process does."""
+    """Runs in the new process."""
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     modes = (os.O_RDONLY, append, append)
     streams = [os.open(path, mode) for path, mode in zip(files, modes, strict=True)]
-    sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
+    sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest added
     take_over(streams, environment, cwd)
     execute(command)
 
 
 def take_over(streams, environment, cwd):
-    """Gives this process, which was forked, what a new one is started with.
+    """Gives this forked process what a new one starts with.
 
     Args:
-        streams: the descriptors of stdin, stdout and stderr.
+        streams: file descriptors for stdin, stdout and stderr.
         environment: all variables.
         cwd: the working directory.
     """
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    # New objects, as those of the process that forked may stand for files of another kind.
+    # New objects, because the parent's may be for files of another kind.
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     line_by_line = {"buffering": 1, "errors": "backslashreplace"}
@@ -114,7 +114,7 @@ def take_over(streams, environment, cwd):
 
 
 def execute(command):
-    """Runs `python COMMAND...` in this process, and ends the process as the interpreter does."""
+    """Runs `python COMMAND...` in this process, and ends it as the interpreter would."""
     code = 1
     try:
         _run_program(*command)
@@ -127,7 +127,7 @@ def execute(command):
         sys.excepthook(*sys.exc_info())
     finally:
         threading._shutdown()  # waits for threads
-        atexit._run_exitfuncs()  # TensorFlow deletes files there
+        atexit._run_exitfuncs()  # in which TensorFlow deletes files
         for stream in filter(None, (sys.stdout, sys.stderr)):  # a program may have closed one
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -135,7 +135,7 @@ def execute(command):
 
 
 def _run_program(program, *arguments):
-    """Runs a program as the interpreter does."""
+    """Runs a program as the interpreter would."""
     if program == "-c":
         text, *arguments = arguments
         sys.argv = ["-c", *arguments]

@@ -1,7 +1,7 @@
-"""Ways to run programs, and a model directory that goes with prepared data.
+"""Ways to run programs, and a model directory to go with prepared data.
 
-`run_program` starts a process, as a user does; `call_program` does the same within the process of
-the tests, where TensorFlow has been imported once for all. `load_program` gives the module.
+`run_program` starts a process, as a user does; `call_program` does the same in the test process,
+where TensorFlow has already been imported. `load_program` returns the module.
 """
 
 import contextlib
@@ -34,12 +34,12 @@ PAIRS = [
 ]
 
 
-# Seeds the random numbers of every test that has no seed of its own.
+# Seeds the random numbers in every test without a seed of its own.
 SEED = int(os.environ.get("TEST_SEED", "20170612"))
 
 
 def ended(name, code, output, errors):
-    """How a program has ended: its exit code, output, errors, and result (its JSON line)."""
+    """Returns and checks a program's exit code, output, errors, and result (its JSON line)."""
     lines = output.splitlines()
     result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
     unknown = set(result or ()) - set(RESULTS[name])
@@ -49,7 +49,7 @@ def ended(name, code, output, errors):
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
 
 
-# What TensorFlow writes while it is imported, and TensorFlow Text when it loads a vocabulary,
+# Lines that TensorFlow writes when it is imported, and TensorFlow Text when it loads a vocabulary,
 # whatever their settings.
 GREETING = re.compile(
     r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
@@ -59,24 +59,24 @@ GREETING = re.compile(
 
 
 def without_greeting(errors):
-    """What is on stderr, without the lines that no setting of TensorFlow prevents."""
+    """Removes from stderr the lines that no setting of TensorFlow can suppress."""
     return GREETING.sub("", errors)
 
 
 def foreign_lines(errors):
-    """What libraries wrote: modules not of this project in the log, SentencePiece's, warnings."""
+    """Finds output of libraries: other modules in absl's log, SentencePiece's log, warnings."""
     errors = without_greeting(errors)
     modules = set(re.findall(r"[IWEF]\d{4} \S+ +\d+ (\S+):\d+\]", errors)) - OWN_MODULES
     return [*modules, *re.findall(r"LOG\(|Warning: ", errors)]
 
 
-_TRANSLATORS = {}  # by their files and options
+_TRANSLATORS = {}  # by files and options
 
 
 def loading_once(load):
-    """`load`, which gives the same translator again if no file of its model has changed since.
+    """Wraps `load` so that it returns the same translator while its model's files do not change.
 
-    Programs load a model each time they are called, and trace its search, which takes seconds.
+    Programs load a model on every call and trace its search, which takes seconds.
     """
 
     def load_or_remember(path, *arguments, **options):
@@ -93,7 +93,7 @@ def loading_once(load):
 
 @pytest.fixture(scope="session")
 def run_program(tmp_path_factory):
-    """Runs a program of bin/ as a process; see `ended`."""
+    """Runs a program from bin/ as a process; see `ended`."""
     folder = tmp_path_factory.mktemp("processes")
 
     def run(name, *arguments, **options):
@@ -104,9 +104,9 @@ def run_program(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def call_program():
-    """Runs a program of bin/ within this process; see `ended`.
+    """Runs a program from bin/ in this process; see `ended`.
 
-    What TensorFlow itself writes to the file descriptors of this process is not among the errors.
+    The errors do not include what TensorFlow writes directly to this process's file descriptors.
     """
 
     def call(name, *arguments, stdin=b"", cwd="."):
@@ -120,7 +120,7 @@ def call_program():
             stack.enter_context(logs_to(streams["stderr"]))
             stack.enter_context(contextlib.chdir(cwd))
             loading = sys.modules.get("keras_transformer.loading")
-            if loading is not None:  # else TensorFlow would be imported for a wrong flag
+            if loading is not None:  # else a wrong flag would import TensorFlow
                 patch.setattr(loading, "load", loading_once(loading.load))
             program = stack.enter_context(loaded(name))
             with pytest.raises(SystemExit) as ending:
@@ -135,11 +135,11 @@ def call_program():
 
 @pytest.fixture
 def load_program():
-    """Gives the module of bin/NAME.py with its flags parsed, ready for main()."""
+    """Returns the module of bin/NAME.py with its flags parsed, ready for main()."""
     with contextlib.ExitStack() as stack:
 
         def load(name, *arguments):
-            stack.close()  # programs share names of flags
+            stack.close()  # programs define flags of the same names
             module = stack.enter_context(loaded(name))
             flags.FLAGS([name, *arguments])
             return module
@@ -149,8 +149,8 @@ def load_program():
 
 @contextlib.contextmanager
 def loaded(name):
-    """The module of a program, whose flags are forgotten in the end."""
-    app.define_help_flags()  # as every program does, once in a process
+    """Loads a program's module, and removes its flags at the end of the context."""
+    app.define_help_flags()  # as every program does, once per process
     others = set(flags.FLAGS)
     spec = importlib.util.spec_from_file_location(f"loaded_{name}", BIN / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -170,7 +170,7 @@ def loaded(name):
 
 @contextlib.contextmanager
 def logs_to(stream):
-    """Has absl's log written to a stream, as app.run has it written to stderr."""
+    """Writes absl's log to a stream, as app.run writes it to stderr."""
     handler, root = logging.get_absl_handler(), standard_logging.getLogger()
     before = handler.python_handler.setStream(stream)
     logging.use_absl_handler()
@@ -182,7 +182,7 @@ def logs_to(stream):
 
 
 def make_model_dir(data_dir, model_dir, checkpoints, **other_sizes):
-    """A model directory for prepared data, with random weights: {step: (seed, validation loss)}."""
+    """Makes a model directory with random weights; checkpoints: {step: (seed, validation loss)}."""
     import keras
 
     from keras_transformer.config import TrainingConfig, TransformerConfig

@@ -1,18 +1,18 @@
-"""Remote files for tests: those of ram://, which only TensorFlow knows, and this process alone."""
+"""Remote files for tests: on ram://, which only TensorFlow, and only in this process, can read."""
 
 import os
 
 import tensorflow as tf
-from tensorflow.python.platform import gfile  # where TensorFlow's checkpoints ask
+from tensorflow.python.platform import gfile  # which TensorFlow's checkpoints use
 
 from keras_transformer.files.paths import RemotePath
 
 
 class RamPath(RemotePath):
-    """With what tests do to files, and programs do not."""
+    """A path with further methods, which tests need and programs do not."""
 
     def write_bytes(self, content):
-        self.unlink(missing_ok=True)  # ram:// would write after what it has
+        self.unlink(missing_ok=True)  # ram:// would append
         with self.open("xb") as file:
             file.write(content)
 
@@ -28,7 +28,7 @@ class RamPath(RemotePath):
 
 
 def make_folders_folders(monkeypatch):
-    """To ram://, also the beginning of a name is a folder: "step-1", of "step-1.index"."""
+    """Fixes ram://, which takes prefixes of names for folders: "step-1", for "step-1.index"."""
 
     def listed(ask):
         def ask_again(path):

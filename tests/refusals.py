@@ -1,4 +1,4 @@
-"""How tests look at errors: by the argument and the value, and not by the sentence."""
+"""Checks errors in tests by the argument and the value, not by the wording."""
 
 import contextlib
 import re
@@ -10,16 +10,16 @@ from keras_transformer.errors import InputError
 
 @contextlib.contextmanager
 def refused(argument, received=None, place=None, about=None):
-    """Checks that the code within raises an InputError.
+    """Checks that the code in the context raises an InputError.
 
     Args:
-        argument: the argument that is wrong; None where the file as a whole is.
-        received: a part of what was received, as text.
-        place: a part of the file, or of the file and line, that is wrong.
-        about: a word of the rule, where an argument has several rules.
+        argument: the wrong argument; None if a file as a whole is wrong.
+        received: part of the received value, as text.
+        place: part of the name of the wrong file, or of the file and line.
+        about: a word from the rule, for arguments with several rules.
 
     Yields:
-        pytest's ExceptionInfo, as `pytest.raises` does.
+        pytest's ExceptionInfo, like `pytest.raises`.
     """
     with pytest.raises(InputError) as caught:
         yield caught
@@ -35,13 +35,13 @@ def check(error, argument, received=None, place=None, about=None):
 
 
 def check_line(errors, subject, received=None, about=None):
-    """Checks that a program has ended with one line about a flag or a file.
+    """Checks that a program ended with one line about a flag or a file.
 
     Args:
-        errors: what is on stderr.
-        subject: the flag, as in "--beam_size", or the file or file and line that is wrong.
-        received: a part of what was received, as text.
-        about: a word of the rule, where a flag has several rules.
+        errors: the program's stderr.
+        subject: the wrong flag, such as "--beam_size", or the wrong file, or file and line.
+        received: part of the received value, as text.
+        about: a word from the rule, for flags with several rules.
     """
     line = errors.rstrip("\n").splitlines()[-1]
     message, _, value = line.partition(". Received: ")
@@ -51,12 +51,12 @@ def check_line(errors, subject, received=None, about=None):
 
 
 def check_message(message, about, received):
-    """Checks the message of a request that a server has refused: "RULE. Received: VALUE".
+    """Checks a server's message for a rejected request: "RULE. Received: VALUE".
 
     Args:
         message: one line.
-        about: words of the rule, such as the name of a field.
-        received: a part of the value that the message repeats.
+        about: words from the rule, such as the name of a field.
+        received: part of the value that the message repeats.
     """
     rule, _, value = message.partition(". Received: ")
     assert about in rule and received in value, message

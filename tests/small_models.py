@@ -1,4 +1,4 @@
-"""Small models with random weights, and short ways to search and to translate with them."""
+"""Small models with random weights, and shortcuts to search and translate with them."""
 
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ VOCAB_SIZE = 132
 
 
 class Characters(Subwords):
-    """ASCII characters as subwords, ids from 4; all others are unknown."""
+    """ASCII characters as subwords, with ids from 4; all others are unknown."""
 
     languages = ()
     fingerprint = "characters"
@@ -55,15 +55,15 @@ class Characters(Subwords):
 
 
 class GivenAnswers:
-    """An engine, and its vocabularies, whose answers are given.
+    """An engine with canned answers, which is also its own vocabulary.
 
-    A text is one subword, a number of its own, and so is an answer.
+    Every text is one subword with an id of its own, and so is every answer.
 
     Args:
-        answer: text -> [(translation, score), ...]; each text has the same number of them.
+        answer: text -> [(translation, score), ...], of the same length for every text.
 
     Attributes:
-        texts: all texts that were cut into subwords, in this order.
+        texts: all texts that were encoded, in order.
         vocabularies: for a Translator with this engine.
     """
 
@@ -100,7 +100,7 @@ class GivenAnswers:
 
 
 def small_model(seed=1, scale=2.0, **settings):
-    """A model with random weights, large enough for peaked probabilities."""
+    """Makes a model with random weights, scaled up so that its probabilities are peaked."""
     keras.utils.set_random_seed(seed)
     sizes = {"vocab_size": VOCAB_SIZE, "num_layers": 2, "d_model": 16, "d_ff": 16, "num_heads": 2}
     model = Transformer(TransformerConfig(**{**sizes, "dropout": 0.3, **settings}))
@@ -110,7 +110,7 @@ def small_model(seed=1, scale=2.0, **settings):
 
 
 def padded(rows):
-    """int32 [B, longest] of lists of ids."""
+    """Pads lists of ids: int32 [B, longest]."""
     ids = np.full([len(rows), max(map(len, rows))], PAD_ID, "int32")
     for row, values in zip(ids, rows, strict=True):
         row[: len(values)] = values
@@ -118,18 +118,18 @@ def padded(rows):
 
 
 def settings_of(beam_size=4, alpha=0.6, forbidden=(), **options):
-    """SearchSettings of some fields of DecodingConfig."""
+    """Makes SearchSettings from fields of DecodingConfig."""
     return SearchSettings(DecodingConfig(beam_size, alpha, **options), forbidden)
 
 
 def search(models, source, settings, target_prefix=None, phrases=None, n_best=None):
-    """Beam search with one Keras model, or with a list of them, an ensemble."""
+    """Runs beam search with a Keras model, or with an ensemble: a list of them."""
     model = compiled(models)
     return search_compiled(model, source, settings, target_prefix, phrases, n_best)
 
 
 def search_compiled(model, source, settings, target_prefix=None, phrases=None, n_best=None):
-    """Beam search with a CompiledModel or an Ensemble."""
+    """Runs beam search with a CompiledModel or an Ensemble."""
     cache = model.start(source, settings.options.beam_size)
     ranking = None
     if n_best is not None:
@@ -139,25 +139,25 @@ def search_compiled(model, source, settings, target_prefix=None, phrases=None, n
 
 
 def search_compiled_greedily(model, source, settings, target_prefix=None):
-    """Greedy search with a CompiledModel or an Ensemble."""
+    """Runs greedy search with a CompiledModel or an Ensemble."""
     cache = model.start(source, beams=1)
     lengths = SearchGraphs(model, settings)._max_lengths(cache)
     return greedy_search(model.scaled_step, cache, lengths, settings, target_prefix)
 
 
 def log_probs_of(models, source, target):
-    """The log-probabilities of the tokens of targets by one Keras model, or by an ensemble."""
+    """Computes log-probabilities of target tokens with a Keras model or a list of them."""
     return log_probs_of_compiled(compiled(models), source, target)
 
 
 def log_probs_of_compiled(model, source, target):
-    """The log-probabilities of the tokens of targets by a CompiledModel or an Ensemble."""
+    """Computes log-probabilities of target tokens with a CompiledModel or an Ensemble."""
     logits, _ = decode_target(model, source, target)
     return token_log_probs(logits, target)
 
 
 def compiled(models):
-    """One Keras model, or a list of them as an ensemble, for searches."""
+    """Compiles a Keras model, or a list of them as an ensemble, for searches."""
     return ensemble_of(list(map(compile_model, as_list(models))))
 
 
@@ -166,18 +166,18 @@ def as_list(models):
 
 
 def card_of(config, options, **facts):
-    """The card of a model of which nothing else is known."""
+    """Makes the card of a model about which nothing else is known."""
     return ModelCard(config, options, vocabulary_fingerprint="0123", parameters=7, **facts)
 
 
 def engine_of(models, vocabularies, options):
-    """An engine of one Keras model, or of a list of them, an ensemble."""
+    """Makes an engine for a Keras model, or for an ensemble: a list of them."""
     settings = search_settings(options, vocabularies.target)
     return TensorFlowEngine(SearchGraphs(compiled(models), settings))
 
 
 def translator_with(models, vocabularies, options, **facts):
-    """A translator of one Keras model, or of a list of them, an ensemble."""
+    """Makes a translator for a Keras model, or for an ensemble: a list of them."""
     models = as_list(models)
     engine = engine_of(models, vocabularies, options)
     ensemble = (CheckpointInfo("step-7", 7),) * len(models) if len(models) > 1 else ()
@@ -186,9 +186,9 @@ def translator_with(models, vocabularies, options, **facts):
 
 
 class Cache(NamedTuple):
-    """A cache for step functions of tests: any nested structures of tensors."""
+    """A cache for step functions in tests: any nested structures of tensors."""
 
-    per_beam: Any = ()  # [B, K, ...], each row that of a hypothesis: follows it
+    per_beam: Any = ()  # [B, K, ...], rows of hypotheses, reordered with them
     per_sentence: Any = ()  # [B, ...], shared by a sentence's hypotheses
 
     def reordered(self, parents):

@@ -1,6 +1,6 @@
-"""What several files of tests need and what takes seconds to make: made once in a run.
+"""Fixtures that several test files share and that take seconds to make: made once per test run.
 
-Nothing may be written into what `made_once` gives, as both workers have it. A test that writes
+Workers share the folders from `made_once`, so tests must not write to them. A test that writes
 copies the folder first.
 """
 
@@ -15,19 +15,19 @@ from tests.program_fixtures import PAIRS, make_model_dir
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory):
-    """Gives a function: made_once(name, make) calls make(folder) once for all workers.
+    """Returns a function: made_once(name, make) calls make(folder) once for all workers.
 
-    It returns the folder. The name stands for its content in the whole run.
+    It returns the folder. In one run, a name must always stand for the same content.
     """
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent  # of all workers
+        root = root.parent  # shared by all workers
 
     def made(name, make):
         folder, done = root / f"world-{name}", root / f"world-{name}.done"
         with FileLock(root / f"world-{name}.lock"):
             if not done.exists():
-                shutil.rmtree(folder, ignore_errors=True)  # of a worker that has failed
+                shutil.rmtree(folder, ignore_errors=True)  # left by a worker that failed
                 folder.mkdir()
                 make(folder)
                 done.touch()
@@ -38,7 +38,7 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(made_once):
-    """A data directory of a few sentences; its test split has a blank and an over-long pair."""
+    """A data directory with a few sentences; its test split has a blank and an overlong pair."""
 
     def make(folder):
         from pipelines.preparation import PreparationConfig, prepare
@@ -61,7 +61,7 @@ def prepared(made_once):
 def untrained(prepared, made_once, tmp_path_factory):
     """A model directory for that data, with two checkpoints of random weights.
 
-    Each worker has its own, as programs write their results into it.
+    Each worker has its own, because programs write their results to it.
     """
 
     def make(folder):
@@ -73,7 +73,7 @@ def untrained(prepared, made_once, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exported(untrained, made_once):
-    """A SavedModel with all signatures: the mean of the two checkpoints of `untrained`, 2 beams."""
+    """A SavedModel with all signatures: the average of `untrained`'s checkpoints, with 2 beams."""
 
     def make(folder):
         from keras_transformer.export.saved_model import export_saved_model
@@ -88,7 +88,7 @@ def exported(untrained, made_once):
 
 @pytest.fixture(scope="session")
 def for_ctranslate2(untrained, made_once):
-    """A directory for CTranslate2: the mean of the checkpoints of `untrained`, with 2 beams."""
+    """A directory for CTranslate2: the average of `untrained`'s checkpoints, with 2 beams."""
 
     def make(folder):
         from keras_transformer.export.ctranslate2 import export_ctranslate2
@@ -103,7 +103,7 @@ def for_ctranslate2(untrained, made_once):
 
 @pytest.fixture(scope="session")
 def trained_run(prepared, made_once):
-    """What `train_on` writes in two steps of a small model of `prepared`, with seed 3."""
+    """A model directory from `train_on`: two steps of a small model on `prepared`, seed 3."""
 
     def make(folder):
         from keras_transformer.training.loop_config import LoopConfig
@@ -119,16 +119,16 @@ def trained_run(prepared, made_once):
 
 @pytest.fixture(scope="session")
 def traced_steps():
-    """The steps that `steps_traced_once` has made: (step, its variables and their first values)."""
+    """The steps made by `steps_traced_once`, with their variables and initial values."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def steps_traced_once(traced_steps):
-    """Lets calls of `train` with equal configurations share one traced step.
+    """Makes calls of `train` with equal configurations share one traced step.
 
-    Each call gets the variables of a new one. Tracing is most of what these short runs take; the
-    tests of programs start processes, each of which traces its own.
+    Each call starts from the variables' initial values. Tracing takes most of the time of these
+    short runs; tests that run programs as processes trace in each of them.
     """
     from keras_transformer.training import loop
     from keras_transformer.training.step import TrainingStep

@@ -1,4 +1,4 @@
-"""A page of a small model, and node, which runs the page's modules without a browser."""
+"""The page for a small model, and node, which runs the page's modules without a browser."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ SCRIPTS = PACKAGE / "export" / "web"
 
 @pytest.fixture(scope="session")
 def no_runtime(tmp_path_factory):
-    """A folder with files that have the names of the runtime's."""
+    """A folder of dummy files with the names of the runtime's files."""
     folder = tmp_path_factory.mktemp("runtime")
     for file in RUNTIME.values():
         (folder / file.name).write_text(f"{file.name}, which computes nothing")
@@ -22,7 +22,7 @@ def no_runtime(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def export_of(untrained, made_once):
-    """Gives a function: export_of(name, runtime folder, weights) is the page of `untrained`."""
+    """Returns a function: export_of(name, runtime folder, weights) makes `untrained`'s page."""
 
     def exported(name, runtime, weights="float32"):
         def make(folder):
@@ -41,9 +41,9 @@ def export_of(untrained, made_once):
 
 @pytest.fixture(scope="session")
 def run_script(tmp_path_factory):
-    """Gives a function: run_script(body, **values) runs a module that sees `values`, in node.
+    """Returns a function: run_script(body, **values) runs a module in node, with `values` defined.
 
-    The body says what it imports of the page, and calls answer(value), which is what is returned.
+    The body imports what it needs from the page, and calls answer(value) with the value to return.
     """
     node = shutil.which("node")
     if node is None:
