@@ -1,8 +1,8 @@
-"""TensorFlow on the CPU alone, quiet; the two tiers of the suite, and how workers share it.
+"""Sets up the tests: TensorFlow quiet and on the CPU only, two tiers of tests, shared fixtures.
 
-A test is marked `slow` where it needs what takes long: trainings that are killed, several workers,
-notebooks, a browser, other engines, whole counts of random cases. `make test` leaves these tests
-out, and `make test-slow` runs them.
+Tests are marked `slow` if they need something that takes long: trainings that are killed, several
+workers, notebooks, a browser, other engines, or full numbers of random cases. `make test` skips
+them, and `make test-slow` runs them.
 """
 
 import functools
@@ -12,11 +12,11 @@ import random
 import re
 from pathlib import Path
 
-# What the suite checks are the CPU's numbers and messages, on a machine with a GPU too.
+# The tests expect the CPU's numbers and messages, even on a machine with a GPU.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# One thread for each process of the suite: models are tiny, and each core has a process.
+# One thread per test process: models are tiny, and each core has a process.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import numpy as np
@@ -24,11 +24,11 @@ import pytest
 
 pytest_plugins = ["tests.program_fixtures", "tests.worlds"]
 
-# Most objects are TensorFlow's, and live on: to look through them again and again takes long.
+# Most objects are TensorFlow's and stay alive: scanning them again and again takes long.
 gc.set_threshold(1_000_000, 50, 1000)
 
-# The files that take longest, the longest first. They start first, so that no worker is left with
-# one in the end.
+# The files that take longest, longest first. They start first, so that no worker is left with one
+# at the end.
 LONG = (
     "test_notebooks",
     "test_quickstart",
@@ -58,7 +58,7 @@ LONG = (
     "test_parsing",
 )
 
-# With TESTS_MUST_RUN=1, a skipped test is an error, unless its reason has one of these parts.
+# With TESTS_MUST_RUN=1, a skipped test is an error, unless its reason contains one of these.
 MAY_BE_SKIPPED = {
     "corpora": "they are no part of the repository",
     "[beam]": "its packages contradict the others: make test-beam",
@@ -70,7 +70,7 @@ MAY_BE_SKIPPED = {
 
 @pytest.fixture(autouse=True)
 def _seeded():
-    """Seeds Python and NumPy. Keras takes the seeds of layers and initializers from Python."""
+    """Seeds Python and NumPy. Keras draws seeds for layers and initializers from Python's."""
     from tests.program_fixtures import SEED
 
     random.seed(SEED)
@@ -84,12 +84,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def skip_reasons(terminalreporter):
-    """The reasons of all tests that were skipped, one for each test."""
+    """Returns the reason of each skipped test."""
     return [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Says what to install for the tests that were skipped."""
+    """Says what to install to run the skipped tests."""
     reasons = skip_reasons(terminalreporter)
     found = {command for reason in reasons for command in re.findall("install: (.*)", reason)}
     if found:
@@ -112,8 +112,8 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session")
 def corpora():
-    """The folder of real text and documents that the variable CORPORA names."""
-    folder = os.environ.get("CORPORA")  # make exports an empty one
+    """The folder of real text and documents that the environment variable CORPORA names."""
+    folder = os.environ.get("CORPORA")  # make exports it, possibly empty
     if not folder:
         pytest.skip("install: corpora, named by CORPORA")
     return Path(folder)
@@ -121,9 +121,9 @@ def corpora():
 
 @pytest.fixture(params=["local", "remote"])
 def any_folder(request, tmp_path, monkeypatch):
-    """An empty folder: one on the disk, and one of a file system that only TensorFlow has.
+    """An empty folder, on the disk or on a file system that only TensorFlow supports.
 
-    That is ram://, or where TEST_REMOTE says: gs://BUCKET/FOLDER/.
+    The latter is ram://, or what TEST_REMOTE names, such as gs://BUCKET/FOLDER/.
     """
     if request.param == "local":
         yield tmp_path
@@ -149,9 +149,9 @@ def characters():
 
 @pytest.fixture(scope="session")
 def make_model():
-    """`small_model`, made once of the same arguments: building one takes most of a second.
+    """`small_model`, cached by its arguments, as building a model takes most of a second.
 
-    A test that changes its model calls `small_model` itself.
+    Tests that change their model call `small_model` directly.
     """
     from tests.small_models import small_model
 

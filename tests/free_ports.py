@@ -1,4 +1,4 @@
-"""Addresses for workers of this machine."""
+"""Addresses for workers on this machine."""
 
 import contextlib
 import random
@@ -6,11 +6,11 @@ import socket
 
 
 def free_addresses(count):
-    """Addresses that nobody has; below the ports that the system gives to those who call."""
+    """Returns unused addresses, with ports below those the system assigns to clients."""
     with contextlib.ExitStack() as stack:
         ports = set()
         while len(ports) < count:
-            port = random.SystemRandom().randrange(20_000, 32_000)  # another one in each process
+            port = random.SystemRandom().randrange(20_000, 32_000)  # differs between processes
             with contextlib.suppress(OSError):
                 stack.enter_context(socket.create_server(("", port)))
                 ports.add(port)

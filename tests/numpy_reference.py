@@ -1,6 +1,6 @@
-"""The Transformer once more, in NumPy from the paper's equations, sharing no code with the library.
+"""A second Transformer, in NumPy from the paper's equations, sharing no code with the library.
 
-Loops over heads, positions and sentences where the library uses tensors; float64 throughout.
+It loops over heads, positions and sentences where the library uses tensors; float64 throughout.
 """
 
 import math
@@ -18,7 +18,7 @@ def softmax(scores):
 
 
 def attention(queries, keys, values, allowed):
-    """Equation 1 for one head of one sentence; allowed [Q, P] is True where a query may look."""
+    """Equation 1 for one head and one sentence; allowed [Q, P] is True where a query may attend."""
     queries, keys, values = float64(queries, keys, values)
     scores = queries @ keys.T / np.sqrt(queries.shape[-1])
     return softmax(np.where(allowed, scores, -np.inf)) @ values
@@ -66,7 +66,7 @@ def swish(x):
 
 
 def gelu(x):
-    """x times the probability that a normal variable is less than x."""
+    """x times the probability that a standard normal variable is less than x."""
     return x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
 
 
@@ -106,7 +106,7 @@ def positional_encoding(length, d_model, divisor=None):
 def neighbourhood(queries, keys, window):
     """Section 4, pair by pair: bool [Q, P], True where a key is at most r // 2 = window // 2 away.
 
-    Everywhere if `window` is None.
+    If `window` is None, it is True everywhere.
     """
     allowed = np.zeros((queries, keys), bool)
     for i in range(queries):
@@ -129,21 +129,21 @@ def transformer(
     scale_embeddings=True,
     norm_epsilon=1e-6,
 ):
-    """Logits of one sentence pair.
+    """Computes the logits of one sentence pair.
 
-    Embeddings are tied where a matrix is missing, and biases are 0 where they are missing.
+    Missing matrices mean tied embeddings, and missing biases are 0.
 
     Args:
         weights: path of a variable in the Keras model -> its value.
         source: [S] ids without padding.
-        target: [T] ids, the first BOS.
-        num_layers, num_heads, ...: the fields of the configuration that the weights do not show.
+        target: [T] ids, starting with BOS.
+        num_layers, num_heads, ...: fields of the configuration that the weights do not determine.
 
     Returns:
         [T, V].
     """
     weights = {path: np.asarray(value, np.float64) for path, value in weights.items()}
-    names = ["embedding"]  # of the source, of the target, and of the softmax
+    names = ["embedding"]  # for the source, the target, and the softmax
     for name in ("target_embedding", "logits_embedding"):
         names.append(name if f"{name}/embeddings" in weights else names[-1])
     d_model = weights["embedding/embeddings"].shape[1]

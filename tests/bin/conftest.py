@@ -1,4 +1,4 @@
-"""Processes that a test starts, and that do not outlive its module."""
+"""Processes that tests start and that do not outlive the test module."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.processes import PythonProcess
 
 @pytest.fixture(scope="module")
 def start_process(tmp_path_factory):
-    """Starts processes that are killed, if need be, when the module's tests are over."""
+    """Starts processes; those still running when the module's tests end are killed."""
     folder, processes = tmp_path_factory.mktemp("processes"), []
 
     def start(command, errors, environment=None):

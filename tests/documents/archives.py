@@ -1,4 +1,4 @@
-"""The smallest documents that are archives, as tests write and read them."""
+"""Writes and reads minimal documents in archive formats, for tests."""
 
 import io
 import zipfile
@@ -24,7 +24,7 @@ _MAIN = {"pptx": "ppt/presentation.xml", "epub": "META-INF/container.xml"}
 
 
 def archive(format, content, **members):
-    """A document with a content; further members by their names, "__" for "/" and "_" for "."."""
+    """Makes a document. Names of further members have "__" for "/" and "_" for "."."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as target:
         target.writestr("mimetype", "x", zipfile.ZIP_STORED)
@@ -39,7 +39,7 @@ def archive(format, content, **members):
 
 
 def content_of(format, document):
-    """The content of such a document."""
+    """Returns the content of such a document."""
     with zipfile.ZipFile(io.BytesIO(document)) as source:
         text = source.read(NAMES[format]).decode()
     before, after = _AROUND[format].split("{}")
@@ -47,12 +47,12 @@ def content_of(format, document):
 
 
 def translated(format, content, translate):
-    """The content of a document, translated.
+    """Translates a document; returns its new content.
 
     Args:
-        format: of the document.
-        content: of it.
-        translate: parts -> what they become.
+        format: the document's.
+        content: the document's.
+        translate: parts -> translated parts.
     """
     document = read_document(archive(format, content), format, "en")
     (result,) = document.written(translate(document.parts))

@@ -1,4 +1,4 @@
-"""Translators for documents: one changes characters in place, the other turns words round."""
+"""Fake document translators: one changes characters in place, the other reverses word order."""
 
 import dataclasses
 import io
@@ -17,14 +17,15 @@ def run_on(translate, make_config, content, folder, monkeypatch, streams=False, 
 
     Args:
         translate: config -> the result.
-        make_config: makes the configuration of no arguments, or of the paths of input and output.
+        make_config: makes the configuration from no arguments, or from input and output path.
         content: of the input.
         folder: for the files.
         streams: whether to use stdin and stdout.
         terminal: whether stdin is a terminal.
 
     Returns:
-        The result or the InputError, and the bytes of the output; False for an absent file.
+        The result or None, the InputError or None, and the bytes of the output; False if there is
+        no output file.
     """
     stdout = types.SimpleNamespace(buffer=io.BytesIO())
     output = folder / "out"
@@ -46,15 +47,15 @@ def run_on(translate, make_config, content, folder, monkeypatch, streams=False, 
 
 
 def capitals(text):
-    """Capitals for all letters that have one; the text keeps its length."""
+    """Capitalizes every letter whose capital is one character, so the text keeps its length."""
     return "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
 
 
 def written(parts, change):
-    """Writes parts with changed text; each mark has its place in it.
+    """Writes parts with changed text; marks keep their places in it.
 
     Args:
-        parts: of a document, or of a mark.
+        parts: parts of a document or of a mark.
         change: text -> text of the same length.
     """
     return "".join(part if isinstance(part, str) else _written(part, change) for part in parts)
@@ -76,7 +77,7 @@ def _written(segment: Segment, change):
 
 
 def with_words_reversed(document):
-    """Translates a document: the words of each sentence in capitals, the last one first."""
+    """Translates a document: capitalizes the words of each sentence and reverses their order."""
 
     def align(texts):
         return [_reversed(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Fills the segments of a document with what a function makes of their texts, without marks."""
+"""Replaces the segments of a document by their texts without marks, changed by a function."""
 
 
 def filled(document, function=str.upper):

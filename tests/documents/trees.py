@@ -1,4 +1,4 @@
-"""Trees of segments, as tests write and read them."""
+"""A notation for trees of segments in tests."""
 
 import re
 from typing import NamedTuple
@@ -9,7 +9,7 @@ MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
 
 
 class PlacedMark(NamedTuple):
-    """A mark, and where it is in the text."""
+    """A mark and its place in the text."""
 
     mark: Mark
     source: str
@@ -19,7 +19,7 @@ class PlacedMark(NamedTuple):
 
 
 def marks_in(segment):
-    """The marks of a segment in their order."""
+    """Returns the marks of a segment, in order."""
     found, place = [], 0
     for piece in pieces_of(segment.nodes):
         if isinstance(piece, str):
@@ -32,9 +32,9 @@ def marks_in(segment):
 
 
 def nodes_of(written, line_break="~", pattern=MARKS):
-    """Reads a tree: <b> and </b> are tags, {x} stands for words, !x! for nothing, ~ for a space.
+    """Parses a tree: <b> and </b> are tags; {x} stands for words, !x! for nothing, ~ for a space.
 
-    A tag without its partner is of an element that begins before the tree or ends after it.
+    A tag without its partner belongs to an element that begins before the tree or ends after it.
     """
     root = []
     stack = [Element(None, None, root)]

@@ -1,7 +1,7 @@
-"""Marian models with random weights, drawn by NumPy, in Marian's own format; and what they compute.
+"""Marian models with random weights, in Marian's own format, and a reference for their logits.
 
-`marian_logits` is written from Marian's equations for one sentence pair, in float64. It shares no
-code with the library.
+NumPy draws the weights. `marian_logits` follows Marian's equations for one sentence pair, in
+float64. It shares no code with the library.
 """
 
 import math
@@ -44,7 +44,7 @@ ACTIVATIONS = {
 def train_sentencepiece(
     folder, names=("source.spm", "target.spm"), texts=(SOURCES, TARGETS), **settings
 ):
-    """SentencePiece models of the sentences above, in a folder."""
+    """Trains SentencePiece models on the sentences above, in a folder."""
     for name, lines in zip(names, texts, strict=False):
         with open(folder / name, "wb") as file:
             sentencepiece.SentencePieceTrainer.train(
@@ -55,7 +55,7 @@ def train_sentencepiece(
 
 
 def pieces_of(folder):
-    """The pieces of both models: a shared vocabulary, as OPUS-MT has it, and a language code."""
+    """Returns the pieces of both models and a language code: a shared vocabulary like OPUS-MT's."""
     pieces = ["</s>", "<unk>", ">>de<<"]
     for name in ("source.spm", "target.spm"):
         model = sentencepiece.SentencePieceProcessor(model_file=str(folder / name))
@@ -65,16 +65,16 @@ def pieces_of(folder):
 
 
 def write_vocabulary(folder):
-    """Writes source.spm, target.spm and vocab.yml of the sentences into a folder."""
+    """Writes source.spm, target.spm and vocab.yml for the sentences to a folder."""
     train_sentencepiece(folder)
     ids = {piece: number for number, piece in enumerate(pieces_of(folder))}
     (folder / "vocab.yml").write_text(yaml.safe_dump(ids), encoding="utf-8")
 
 
 def write_model(texts, folder, variant="OPUS-MT"):
-    """A model in Marian's own format: its folder, options, weights and number of ids.
+    """Writes a model in Marian's format; returns its folder, options, weights and number of ids.
 
-    `texts` is a folder with its vocabulary.
+    `texts` is a folder that contains its vocabulary.
     """
     norm, activation, layers, count, tied = VARIANTS[variant]
     shutil.copytree(texts, folder)
@@ -85,7 +85,10 @@ def write_model(texts, folder, variant="OPUS-MT"):
 
 
 def draw(norm, activation, layers, sizes, tied, seed=1):
-    """The options and the weights, by Marian's names; sizes of both vocabularies, one if shared."""
+    """Draws options and weights, under Marian's names.
+
+    `sizes` are those of both vocabularies, or a single one if they are shared.
+    """
     rng = np.random.default_rng(seed)
     names = ("preprocess", "postprocess", "postprocess-emb", "postprocess-top")
     options = {
@@ -144,9 +147,9 @@ def save(folder, options, weights):
 
 
 def marian_logits(options, weights, source, target, steps=D_MODEL // 2 - 1, epsilon=1e-6):
-    """Logits [T, V] of ids by Marian's numbers; `target` begins with None, an embedding of zeros.
+    """Computes logits [T, V] for Marian's ids; `target` begins with None, an embedding of zeros.
 
-    Hugging Face's sinusoids have D_MODEL / 2 steps from 1 to 1/10000, and the last is left out.
+    Hugging Face's sinusoids have D_MODEL / 2 steps from 1 to 1/10000, without the last one.
     """
     weights = {name: value.astype(np.float64) for name, value in weights.items()}
     pre = options["transformer-preprocess"] == "n"

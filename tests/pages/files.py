@@ -1,4 +1,4 @@
-"""The files that the commands and samples of the documents read, small and made up."""
+"""Small, made-up versions of the files that the documentation's commands and samples read."""
 
 import gzip
 from pathlib import Path
@@ -20,7 +20,7 @@ LINKED = (
 
 
 def write(folder: Path) -> None:
-    """Writes the programs, text, documents, trees and models into an empty folder."""
+    """Fills an empty folder with programs, text, documents, trees and models."""
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
     (folder / "docs").mkdir()
@@ -36,11 +36,11 @@ def write(folder: Path) -> None:
 
 
 def write_text(folder: Path) -> None:
-    """Pairs of sentences under all names that the pages use."""
+    """Writes sentence pairs under all the names that the pages use."""
     pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
-    # Some of the splits for validation and tests are short enough for any --max_length of a page.
+    # Splits for validation and tests include pairs short enough for any --max_length on the pages.
     of_all_lengths = [*sorted(pairs, key=lambda pair: len(pair[0]))[:4], *pairs[:4]]
-    # Czech and French are German under another name.
+    # Czech and French are German under other names.
     for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
         lines = [f"{pair[number]}\n" for pair in pairs]
         mixed = [f"{pair[number]}\n" for pair in of_all_lengths]
@@ -68,7 +68,7 @@ def write_text(folder: Path) -> None:
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
-    """Writes a file of lines, and the same compressed beside it."""
+    """Writes lines to a file, and to a compressed one beside it."""
     content = "".join(lines).encode()
     path.write_bytes(content)
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(content))
@@ -78,7 +78,7 @@ CATALOGUE_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\
 
 
 def write_documents(folder: Path) -> None:
-    """Documents of all formats, under the names that the pages use."""
+    """Writes documents in all formats, under the names that the pages use."""
     page = "# A *red* dog\n\nIt sleeps. See [the page](https://example.com/).\n"
     names = (
         "README.md",
@@ -111,7 +111,7 @@ def write_document(path: Path, text: str) -> None:
 
 
 def write_trees(folder: Path) -> None:
-    """Treebanks of sixteen trees."""
+    """Writes treebanks of sixteen trees."""
     tree = "(S (NP (DT the) (NN {})) (VP (VBZ {})) (. .))\n"
     nouns, verbs = ("dog", "cat", "bird", "child"), ("sleeps", "sings", "runs", "reads")
     trees = "".join(tree.format(noun, verb) for noun in nouns for verb in verbs)
@@ -121,7 +121,7 @@ def write_trees(folder: Path) -> None:
 
 
 def write_marian_model(folder: Path) -> None:
-    """A small model of Marian's format, with random weights."""
+    """Writes a small model in Marian's format, with random weights."""
     vocabulary = folder.with_name("marian-vocabulary")
     vocabulary.mkdir()
     write_vocabulary(vocabulary)

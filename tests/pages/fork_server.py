@@ -1,8 +1,8 @@
-"""Runs Python commands in processes that have imported TensorFlow already: 0.2 s instead of 3.5.
+"""Runs Python commands in processes that have already imported TensorFlow: 0.2 s instead of 3.5.
 
-A server imports TensorFlow and Keras once and uses neither. For each command, it forks: the new
-process is what an interpreter is after these imports. It has the caller's arguments, environment,
-folder and standard streams, and ends when the caller ends.
+A server imports TensorFlow and Keras once and uses neither. It forks for each command, so the new
+process is in the state of an interpreter after these imports. It gets the caller's arguments,
+environment, working directory and standard streams, and ends when the caller ends.
 """
 
 import array
@@ -20,12 +20,12 @@ from pathlib import Path
 from tests.processes import execute, take_over
 
 ROOT = Path(__file__).resolve().parents[2]
-VARIABLE = "COMMANDS_FORK_SERVER"  # the socket's path, in the environment of callers
+VARIABLE = "COMMANDS_FORK_SERVER"  # the socket's path, in callers' environment
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Path]:
-    """Starts a server; gives the path of its socket, and stops the server in the end."""
+    """Starts a server, yields the path of its socket, and stops the server at the end."""
     path = folder / "fork_server.socket"
     command = [sys.executable, "-m", "tests.pages.fork_server", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -39,7 +39,7 @@ def running(folder: Path) -> Iterator[Path]:
 
 
 def run(command: Sequence[str], path: str) -> int:
-    """Runs `python COMMAND...` by the server at a socket; returns its exit code."""
+    """Runs `python COMMAND...` on the server at a socket; returns its exit code."""
     request = {"command": list(command), "environment": dict(os.environ), "folder": os.getcwd()}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
@@ -55,7 +55,7 @@ def serve(path: str) -> None:
     import tensorflow  # noqa: F401
     import tensorflow_text  # noqa: F401
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for processes that run `keep`
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
@@ -69,7 +69,7 @@ def serve(path: str) -> None:
 
 
 def keep(connection: socket.socket) -> None:
-    """Starts the command of a connection, reports how it ends, and ends this process."""
+    """Starts a connection's command, reports its exit code, and ends this process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _, streams, _, _ = socket.recv_fds(connection, len(b"streams"), 3)
     request = json.loads(connection.makefile().readline())
@@ -89,9 +89,9 @@ def keep(connection: socket.socket) -> None:
 
 
 def end_with_caller(connection: socket.socket, pid: int) -> None:
-    """Waits until the caller has gone, and asks its command to end."""
+    """Waits until the caller has gone, and terminates its command."""
     connection.recv(1)
-    with suppress(ProcessLookupError):  # it has ended by itself
+    with suppress(ProcessLookupError):  # it has already ended
         os.kill(pid, signal.SIGTERM)
 
 

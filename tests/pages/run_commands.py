@@ -1,14 +1,14 @@
-"""Runs every command and every sample of Python of the documents, on little data: make commands.
+"""Runs every command and Python sample in the documentation, on little data: make commands.
 
     python -m tests.pages.run_commands                   # all pages
     python -m tests.pages.run_commands guides/paper      # README, and this page
 
-The shell blocks of a page are given to bash in order, in a folder with the files that they name
-(files.py), as they stand, except that a loop over three seeds has one. There, `python` starts the
-program with fewer steps and a smaller model (small.py). A sample of Python is run in a process of
-its own in the same folder. README and the installation page are run by new interpreters, all others
-by processes that have imported TensorFlow already (fork_server.py), two pages at a time. What
-cannot run here is named, with the reason.
+Bash runs the shell blocks of a page in order, in a folder with the files that they name (files.py).
+It runs them as they stand, except that a loop over three seeds takes only one. In that folder,
+`python` starts the program with fewer steps and a smaller model (small.py). Each Python sample runs
+in its own process in the same folder. README and the installation page run in new interpreters, all
+others in processes that have already imported TensorFlow (fork_server.py), two pages at a time.
+Commands that cannot run here are listed, with the reason.
 """
 
 import argparse
@@ -26,18 +26,18 @@ from typing import NamedTuple
 from tests.pages import files, fork_server, small
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 600  # that a block may take
+SECONDS = 600  # limit for a block
 LANES = 2  # pages at a time
-PORT = 8501  # of the first lane; the next ones have the ports after it
-# What a new user types, in interpreters of their own; so is README, which runs before all others.
+PORT = 8501  # of the first lane; the others use the next ports
+# Pages for new users, run in new interpreters; so is README, which runs before all others.
 REAL_INTERPRETERS = ("guides/install",)
-# The pages that take longest. They begin first, so that no lane is left with one in the end.
+# The pages that take longest. They start first, so that no lane is left with one at the end.
 LONG = (
     *("guides/little-data", "guides/many-languages", "guides/paper", "guides/results"),
     "measurements/transfer",
 )
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
-# Page -> folders that its commands read and do not make: copies of what README's commands make.
+# Page -> folders that its commands read but do not make: copies of folders that README's make.
 COPIES = {
     "guides/little-data": {"runs/en-de/model": MINE, "runs/de-en/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
@@ -50,7 +50,7 @@ COPIES = {
 
 
 class Block(NamedTuple):
-    """A block of code of a page: its language, "bash" or "python", and its text."""
+    """A code block on a page: its language, "bash" or "python", and its text."""
 
     language: str
     text: str
@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", help="such as README or guides/paper; all if none")
+    parser.add_argument("pages", nargs="*", help="such as README or guides/paper (default: all)")
     known = pages()
     wanted = parser.parse_args().pages or list(known)
     unknown = sorted(set(wanted) - set(known))
@@ -66,7 +66,7 @@ def main() -> None:
         sys.exit(f"error: pages must be of {', '.join(known)}. Received: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # README's commands run first. Every page then has a copy of the folder that they leave.
+        # README's commands run first. Every page then gets a copy of the resulting folder.
         readme = folder / "README"
         readme.mkdir()
         files.write(readme)
@@ -82,9 +82,9 @@ def main() -> None:
 def run_in_lanes(
     wanted: list[str], folder: Path, known: dict[str, list[Block]], server: Path
 ) -> None:
-    """Runs pages, each in a copy of README's folder, a page at a time in each lane.
+    """Runs pages, each in a copy of README's folder, one at a time in each lane.
 
-    A lane has a port of its own. After a failure no further page begins.
+    Each lane has its own port. After a failure, no further page starts.
     """
     waiting, failures = iter(wanted), []
 
@@ -113,7 +113,7 @@ def run_in_lanes(
 
 
 def pages() -> dict[str, list[Block]]:
-    """The blocks of every page that has some; README is the first of them."""
+    """Returns the blocks of every page that has any, README first."""
     found = {"README": blocks_of(ROOT / "README.md")}
     found["CONTRIBUTING"] = blocks_of(ROOT / "CONTRIBUTING.md")
     # The other pages of the reference have no commands.
@@ -124,24 +124,24 @@ def pages() -> dict[str, list[Block]]:
 
 
 def blocks_of(file: Path) -> list[Block]:
-    """The blocks of bash and Python of a page: not those within another block."""
+    """Returns the bash and Python blocks of a page, except those inside another block."""
     text = file.read_text(encoding="utf-8")
     fences = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", text, re.M | re.DOTALL)
     return [Block(language, text) for _, language, text in fences if language in ("bash", "python")]
 
 
 class BlockError(Exception):
-    """A block of a page has failed: its page, its text and its output."""
+    """A block failed; the message has its page, its text and its output."""
 
 
 def run_page(page: str, folder: Path, blocks: list[Block], environment: dict[str, str]) -> None:
     """Runs the blocks of a page in its folder.
 
     Args:
-        environment: variables for its commands, beside those of this process.
+        environment: variables for its commands, in addition to this process's.
 
     Raises:
-        BlockError: a block has failed.
+        BlockError: if a block fails.
     """
     variables = {**os.environ, **environment}
     try:
@@ -168,7 +168,7 @@ def run_block(
         text = text.replace("/usr/bin/time -v ", "")  # not every system has it
         command = ["bash", "-e", "-o", "pipefail", "-c", text]
         if text.startswith("#!"):
-            command = ["echo"]  # a file that another command starts
+            command = ["echo"]  # a file that another command runs
     path = f"{folder / 'shims'}:{environment['PATH']}"
     return subprocess.run(
         [shutil.which(command[0], path=path), *command[1:]],

@@ -1,7 +1,7 @@
-"""Runs the commands of the documents in small: this file stands for `python` in their blocks.
+"""Scales down the documentation's commands: this file replaces `python` in their blocks.
 
-`write_shims` writes the commands `python`, `make` and others; each calls this file, which starts
-the program with fewer steps and a smaller model, or says why it is not run.
+`write_shims` writes the commands `python`, `make` and others. Each calls this file, which starts
+the program with fewer steps and a smaller model, or says why it does not run it.
 """
 
 import os
@@ -22,7 +22,7 @@ SHIMS = (
     *("python", "python3", "keras-transformer", "curl", "make", "pip", "npm", "docker", "hf"),
     *("sbatch", "sudo"),
 )
-# Commands, and words among the arguments, that are not run, and why.
+# Commands that are not run, and why; then the same for words among the arguments.
 COMMANDS_NOT_RUN = {
     "make": "targets have tests of their own, or take their time",
     "pip": "it would change the environment",
@@ -53,15 +53,15 @@ SAMPLES_NOT_RUN = {
     "tensorflow_serving": "TF Serving is another server",
     '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/model/test_jax.py uses it",
 }
-# What a word of an argument becomes: in programs, and in samples.
+# Replacements (pattern, text) in the arguments of programs, and in samples.
 WORDS = (
     (r"step-0000[24]000\b", "step-00000002"),
     (r"\baverage:\d+", "average:1"),
     (r"^--last=\d+", "--last=1"),
     (r"^--train_steps=\d+", "--train_steps=2"),
     (r"^--train_minutes=[\d.]+", "--train_steps=2"),
-    # Checkpoints are two steps apart, so that what a later command says of the one after 4,000 or
-    # 2,000 steps holds for the one after two.
+    # Checkpoints are two steps apart, so that later commands that use the one after 4,000 or 2,000
+    # steps find the one after two.
     (r"^--checkpoint_steps=\d+", "--checkpoint_steps=2"),
     (r"^--dataset=tfds:.*", "--dataset=grammar"),
     (r"^decoder_layers=\d+", "decoder_layers=1"),
@@ -72,7 +72,7 @@ SAMPLES = (
     (r"train_steps=\d+", "train_steps=2"),
 )
 TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
-# Further arguments of a program, for a small size; charts stay in the folder of the page.
+# Further arguments that make a program small; charts stay in the page's folder.
 FURTHER = {
     "quickstart.py": ["--grammar_pairs=40", "--train_steps=2"],
     "decoding.py": [
@@ -83,22 +83,22 @@ FURTHER = {
     "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
 }
-RUN_PYTHON = "run-python"  # in place of a command's name: the arguments are Python's
-PORT = int(os.environ.get("COMMANDS_PORT", "8501"))  # of this lane, in place of 8501
+RUN_PYTHON = "run-python"  # used as a command's name: its arguments are Python's
+PORT = int(os.environ.get("COMMANDS_PORT", "8501"))  # this lane's, replaces 8501
 
 
 def write_shims(folder: Path) -> None:
-    """Writes the commands that stand for those of the pages into a new folder."""
+    """Writes the commands that replace those of the pages to a new folder."""
     folder.mkdir()
     for name in SHIMS:
         shim = folder / name
-        called = "python" if name == "python3" else name  # the name before an environment is made
+        called = "python" if name == "python3" else name  # used before there is an environment
         shim.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {called} "$@"\n')
         shim.chmod(0o755)
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
-    """Runs a command of a page, in small; returns its exit code."""
+    """Runs a scaled-down command from a page; returns its exit code."""
     if name == "make" and "quickstart" in arguments and not Path("runs/quickstart").exists():
         name, arguments = "python", ["bin/quickstart.py"]
     reason = reason_not_to_run(name, arguments)
@@ -121,7 +121,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
 
 
 def run_python(command: Sequence[str]) -> int:
-    """Runs `python COMMAND...`: by the fork server if there is one, or as a new interpreter."""
+    """Runs `python COMMAND...`, on the fork server if there is one, or in a new interpreter."""
     server = os.environ.get(fork_server.VARIABLE)
     if server:
         return fork_server.run(command, server)
@@ -143,7 +143,7 @@ def smaller_sample(text: str) -> str:
 
 
 def smaller(arguments: Sequence[str]) -> list[str]:
-    """The arguments of `python`, with few steps, a small model and a small vocabulary."""
+    """Changes `python`'s arguments to few steps, a small model and a small vocabulary."""
     vocab_size = 300 if "--dataset=treebank" in arguments else 400  # trees have few words
     of_tfds = any(word.startswith("--dataset=tfds:") for word in arguments)
     found = []
@@ -157,10 +157,10 @@ def smaller(arguments: Sequence[str]) -> list[str]:
     if program == "train.py" and "--help" not in found:
         found.append("--tokens_per_batch=600")
         if not any(word.startswith("--sample_sentences") for word in found):
-            found.append("--sample_sentences=0")  # no search is compiled, no picture is drawn
+            found.append("--sample_sentences=0")  # compile no search, draw no figure
         if not any(word.startswith("--train_steps") for word in found):
             found.append("--train_steps=2")
-        if any(word.startswith("--init_from") for word in found):  # its shape is that of TINY
+        if any(word.startswith("--init_from") for word in found):  # that model is TINY already
             found = [word for word in found if not word.startswith("--preset")]
         else:
             found += [f"--config={setting}" for setting in TINY]
@@ -175,7 +175,7 @@ def smaller(arguments: Sequence[str]) -> list[str]:
 
 
 def start_server(command: Sequence[str]) -> int:
-    """Starts a server beside the block, in place of the one before it, and waits until it is up."""
+    """Replaces the previous server, if any, with a new one, and waits until it is up."""
     stop_server(Path.cwd())
     with open("server.log", "w", encoding="utf-8") as log:
         command = [sys.executable, __file__, RUN_PYTHON, *command]
@@ -194,7 +194,7 @@ def start_server(command: Sequence[str]) -> int:
 
 
 def stop_server(folder: Path) -> None:
-    """Stops the server of a folder, if there is one, and waits until its port is free."""
+    """Stops a folder's server, if there is one, and waits until its port is free."""
     file = folder / "server.pid"
     if not file.exists():
         return

@@ -1,4 +1,4 @@
-"""A translator whose answers and attention are known by heart."""
+"""A fake translator with fixed answers and attention."""
 
 import types
 from collections import namedtuple
@@ -12,24 +12,24 @@ from keras_transformer.translate.answer_counts import AnswerCounts
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
-# In place of an AlignedPair.
+# Replaces an AlignedPair.
 Pair = namedtuple("Pair", ("target_pieces", "log_probs", "pharaoh"))
-# Source position of each target piece.
+# Source position for each target piece.
 ALIGNMENT = [0, 1, 1, 2, 3, 4]
 
 
 class FakeCard(dict):
-    """In place of a ModelCard: what GET /model answers."""
+    """Replaces a ModelCard; GET /model answers with it."""
 
     def to_json(self):
         return dict(self)
 
 
 class FakeTranslator:
-    """Answers at once, unless `before_call` waits or raises; keeps what it was asked.
+    """Answers at once, unless `before_call` waits or raises, and records its arguments.
 
-    Attention is that of two layers of two heads. In the second layer, the first head of `memory` is
-    ALIGNMENT and the second looks at "</s>"; all the others look at everything alike.
+    Attention has two layers of two heads. In the second layer, the first head of `memory` follows
+    ALIGNMENT and the second attends to "</s>"; all other heads attend uniformly.
     """
 
     def __init__(self):
@@ -66,7 +66,7 @@ class FakeTranslator:
         ]
 
     def with_codes(self, texts, to):
-        """As of a model with codes "de" and "cs"."""
+        """Adds language codes like a model that has "de" and "cs"."""
         require(to in ("de", "cs"), "to", "must be one of de, cs", to)
         require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
