@@ -1,20 +1,20 @@
-"""Plants mutations in the code, one at a time, and looks whether a test fails.
+"""Plants mutations in the code, one at a time, and checks whether a test fails.
 
     python -m tests.mutants list --count=100 --seed=1
     python -m tests.mutants run --count=100 --seed=1 --stage=module --results=runs/mutants.jsonl
     python -m tests.mutants table --results=runs/mutants.jsonl
 
-A seed chooses the mutants. Each is known by its text and by the function around it, not by its
-line, so that the same one can be planted in another checkout (--tree). The stages are:
+A seed chooses the mutants. A mutant is identified by its text and the function around it, not by
+its line, so the same one can be planted in another checkout (--tree). The stages are:
 
-- module: for each mutant, the tests of its module, those that name the module, and those of its
+- module: for each mutant, the tests of its module, those that name the module, and those in its
   folder, without slow ones. Processes are forked from one that has imported TensorFlow.
-- fast, slow, suite: the tests that are not marked as slow, those that are, or all. They run once
-  with all mutants that the other stages have left. What fails then, and does not fail without
-  mutants, is run for each mutant alone.
+- fast, slow, suite: the tests not marked as slow, those marked as slow, or all. They run once with
+  all mutants that survived the other stages. Tests that fail then, but not without mutants, run
+  again for each mutant alone.
 
-A stage takes the mutants that no other stage of the same --name has caught, and goes on where it
-was stopped. To run survivors again, delete the lines of the results with "survived" and "round".
+A stage takes the mutants that no other stage of the same --name has caught, and resumes where it
+was stopped. To rerun survivors, delete the lines with "survived" and "round" from the results.
 """
 
 import argparse
@@ -46,7 +46,7 @@ from typing import NamedTuple
 from tests.processes import execute, take_over
 
 ROOT = Path(__file__).resolve().parents[1]
-# Area -> its modules. Within braces are the names of some of a folder.
+# Area -> its modules. Braces select some of a folder's modules.
 AREAS = {
     "model": "keras_transformer/model/*",
     "search": "keras_transformer/search/* "
@@ -62,9 +62,9 @@ AREAS = {
     "export": "keras_transformer/export/*",
     "serving": "keras_transformer/serving/*",
 }
-NOW = "now"  # the name of the tests that are not called otherwise
+NOW = "now"  # the name of the tests without --name
 MARKED = {"module": ["-m", "not slow"], "fast": ["-m", "not slow"], "slow": ["-m", "slow"]}
-# Operators, and what stands in their place.
+# Operator -> its replacement.
 OPERATORS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="},
     **{"in": "not in", "not in": "in", "is": "is not", "is not": "is", "and": "or", "or": "and"},
@@ -72,11 +72,11 @@ OPERATORS = {
     **{"<<": ">>", ">>": "<<", "&": "|", "|": "&"},
 }
 OPERATOR = re.compile(r"not\s+in|is\s+not|[<>=!]=|\*\*|//|<<|>>|[-<>+*/%&|]|and|or|in|is")
-NEGATIONS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)  # which are of each other
+NEGATIONS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)  # each is another's negation
 SEQUENCES = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
-MEMORY = 10 << 30  # bytes of data, for a mutant that would fill the machine's memory
-# Modules of a folder on the path of all tests. The first one is imported by every interpreter: an
-# installed checkout (pip install --editable) is then the copy, whichever it was.
+MEMORY = 10 << 30  # limit on data in bytes, for mutants that would fill the machine's memory
+# Modules in a folder on the path of all tests. Every interpreter imports the first one, which makes
+# an installed checkout (pip install --editable), whichever it is, refer to the copy.
 SUPPORT = {
     "sitecustomize.py": """
 import sys
@@ -124,10 +124,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 class Mutant(NamedTuple):
-    """A mutation, known without the number of its line.
+    """A mutation, identified without a line number.
 
-    `text` is the code that is mutated, the `occurrence`-th of this text in `function`, a qualified
-    name, and `replacement` stands in its place. Spaces and ends of lines count as one space.
+    `replacement` replaces the `occurrence`-th occurrence of the code `text` in `function`, a
+    qualified name. Any whitespace counts as one space.
     """
 
     area: str
@@ -148,7 +148,7 @@ class Mutant(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a mutant stands in a file, in bytes, and what it has there."""
+    """A mutant's place in a file, in bytes, and its code there."""
 
     start: int
     end: int
@@ -156,9 +156,9 @@ class Place(NamedTuple):
 
 
 class Finder(ast.NodeVisitor):
-    """Finds all that can be mutated in a module.
+    """Finds everything in a module that can be mutated.
 
-    Not in annotations, decorators, errors (all arguments of InputError, and those of `require`
+    It skips annotations, decorators, errors (all arguments of InputError, and those of `require`
     after the condition), logging, and text.
     """
 
@@ -179,7 +179,7 @@ class Finder(ast.NodeVisitor):
         return self.source[slice(*self.span(node))].decode()
 
     def add(self, kind: str, node, replacement: str) -> None:
-        """Adds a mutant that has `replacement` instead of the node."""
+        """Adds a mutant that replaces a node."""
         texts = [" ".join(text.split()) for text in (self.code(node), replacement)]
         names = (self.file, ".".join(self.scope) or "module", kind, *texts)
         self.occurrences[names] += 1
@@ -187,7 +187,7 @@ class Finder(ast.NodeVisitor):
         self.places[mutant] = Place(*self.span(node), replacement.encode())
 
     def swap(self, kind: str, node, *operands) -> None:
-        """Adds a mutant that has another operator between the operands, if there is one."""
+        """Adds a mutant with other operators between the operands, if there are replacements."""
         (position, end), text = self.span(node), b""
         for before, after in itertools.pairwise(map(self.span, operands)):
             between = self.source[before[1] : after[0]]
@@ -202,7 +202,7 @@ class Finder(ast.NodeVisitor):
         self.add(kind, node, (text + self.source[position:end]).decode())
 
     def negate(self, kind: str, node: ast.expr) -> None:
-        """Adds the negation, unless another kind does the same."""
+        """Adds the negation of a condition, unless another kind of mutant is the same."""
         one = isinstance(node, ast.Compare) and len(node.ops) == 1
         there = (one and isinstance(node.ops[0], NEGATIONS)) or isinstance(node, ast.Constant)
         if not there and not _is_not(node):
@@ -321,7 +321,7 @@ def _is_not(node: ast.expr) -> bool:
 
 
 def _is_sequence(node: ast.expr) -> bool:
-    """Whether it is certainly text or a list, with which arithmetic is an error at once."""
+    """Whether a node is clearly text or a list, with which other arithmetic always fails."""
     return isinstance(node, SEQUENCES) or (
         isinstance(node, ast.Constant) and not isinstance(node.value, int | float)
     )
@@ -336,7 +336,7 @@ def _short(text: str) -> str:
 
 
 def modules(patterns: str, tree: Path = ROOT) -> list[str]:
-    """The files of an area; each of the names in AREAS must have one."""
+    """Returns the files of an area; each name in AREAS must have at least one."""
     files = []
     for pattern in patterns.split():
         start, _, names = pattern.rstrip("}").partition("{")
@@ -349,10 +349,9 @@ def modules(patterns: str, tree: Path = ROOT) -> list[str]:
 
 
 def choose(count: int, seed: int) -> list[Mutant]:
-    """Mutants of this checkout, equally many of each area.
+    """Chooses mutants of this checkout, the same number from each area.
 
-    The order within an area is that of hashes, so that a change of the code elsewhere changes
-    nothing.
+    Within an area they are ordered by hash, so that changes elsewhere in the code have no effect.
     """
     areas = []
     for area, patterns in AREAS.items():
@@ -367,16 +366,16 @@ def choose(count: int, seed: int) -> list[Mutant]:
 
 
 class Ended(NamedTuple):
-    """How pytest has ended."""
+    """The result of a run of pytest."""
 
-    code: int | None  # None: a test has taken too long
+    code: int | None  # None: a test took too long
     failed: dict[str, str]  # test -> message
-    last: str | None  # the test that was begun last
+    last: str | None  # the test that started last
     output: str
 
 
 class Copy:
-    """A copy of a checkout, in which mutants are planted and tests run, one pytest at a time."""
+    """A copy of a checkout to plant mutants and run tests in, one pytest at a time."""
 
     def __init__(self, tree: Path, folder: Path, seconds: float):
         self.root, self.folder, self.seconds = folder / "copy", folder, seconds
@@ -403,11 +402,11 @@ class Copy:
 
     @contextlib.contextmanager
     def planted(self, mutants: Sequence[Mutant]) -> Iterator[None]:
-        """Has mutants, of which no two are at the same place, in the files of the copy."""
+        """Plants mutants in the copy during the context; no two may be at the same place."""
         originals = {mutant.file: (self.root / mutant.file).read_bytes() for mutant in mutants}
         places = sorted(((self.place(mutant), mutant) for mutant in mutants), reverse=True)
         changed = dict(originals)
-        for (start, end, replacement), mutant in places:  # the last of a file comes first
+        for (start, end, replacement), mutant in places:  # from the end of a file to its start
             source = changed[mutant.file]
             changed[mutant.file] = source[:start] + replacement + source[end:]
             before, after = (ast.dump(ast.parse(t)) for t in (source, changed[mutant.file]))
@@ -423,17 +422,18 @@ class Copy:
     def write(self, file: str, source: bytes) -> None:
         path = self.root / file
         path.write_bytes(source)
-        # Python would take compiled code whose source had the same size in the same second.
+        # Python would reuse compiled code if the source had the same size in the same second.
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
 
     def test(self, tests: Sequence[str], *options: str, without=(), forked: bool = True) -> Ended:
-        """Runs tests, all if none is named, by names of files or tests.
+        """Runs tests.
 
         Args:
+            tests: names of files or tests; all tests if empty.
             options: for pytest.
-            without: tests that are left out.
-            forked: in a fork of this process; or by a new interpreter.
+            without: tests to skip.
+            forked: whether to run in a fork of this process or in a new interpreter.
         """
         report, output = self.folder / "report", self.folder / "output"
         report.write_text("")
@@ -465,7 +465,7 @@ class Copy:
         return Ended(code, failed, (started or [None])[-1], output.read_text(errors="replace"))
 
     def _become(self, command: list[str], environment: dict, output: Path, forked: bool) -> None:
-        """Makes this process run `python COMMAND...` in the copy, and nothing of this checkout."""
+        """Turns this process into `python COMMAND...` in the copy, without this checkout's code."""
         _end_with_parent()
         os.setsid()
         written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -483,7 +483,7 @@ class Copy:
         execute(command)
 
     def _wait(self, pid: int, report: Path) -> int | None:
-        """Waits for a process; kills it, and gives None, if no test begins or fails for long."""
+        """Waits for a process; kills it and returns None if no test starts or fails for long."""
         try:
             while time.time() - report.stat().st_mtime < self.seconds:
                 ended, status = os.waitpid(pid, os.WNOHANG)
@@ -513,7 +513,7 @@ class Copy:
             while True:
                 with self.planted([mutant]):
                     ended = self.test(group, "-x", *options, without=without)
-                if ended.code in (0, 5):  # 5: there was no test
+                if ended.code in (0, 5):  # 5: no tests
                     break
                 test, message = next(iter(ended.failed.items()), (ended.last or group[0], ""))
                 if self.is_healthy(test):
@@ -528,12 +528,12 @@ class Copy:
 
 
 def _end_with_parent() -> None:
-    """Has the system kill this process when its parent has ended, in whatever way."""
+    """Makes the system kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def module_tests(root: Path, file: str) -> list[list[str]]:
-    """The test file of a module, those that name the module, and the others of its folder."""
+    """Returns a module's test file, test files that name the module, and others in its folder."""
     *folders, stem = file.removesuffix(".py").removeprefix("keras_transformer/").split("/")
     folder, package = "/".join(["tests", *folders]), ".".join(file.split("/")[:-1])
     names = re.compile(rf"{package}\.{stem}\b|from {package} import (\([^)]*|.*)\b{stem}\b")
@@ -550,14 +550,14 @@ def module_tests(root: Path, file: str) -> list[list[str]]:
 
 
 def start_worker(tree: Path, folder: Path, seconds: float) -> None:
-    """Gives this process a copy of its own."""
+    """Gives this process its own copy."""
     global copy
     _end_with_parent()
     copy = Copy(tree, folder / str(os.getpid()), seconds)
 
 
 def check_mutant(mutant: Mutant, tests: list[str] | None) -> dict:
-    """Runs tests on a mutant, in a worker: those of its module, if none are given."""
+    """Runs tests on a mutant, in a worker; those of its module if `tests` is None."""
     begun = time.monotonic()
     if copy.place(mutant) is None:
         found = {"outcome": "absent"}
@@ -569,14 +569,14 @@ def check_mutant(mutant: Mutant, tests: list[str] | None) -> dict:
 
 
 def failures(suite: Copy, mutants: Sequence[Mutant], stage: str) -> list[str]:
-    """The tests of the suite that fail with all of these mutants, and do not without them."""
+    """Returns the tests that fail with all of these mutants but not without them."""
     parallel = ["--numprocesses=auto", "--dist=worksteal", "--max-worker-restart=1000"]
     parallel += ["-o", f"faulthandler_timeout={suite.seconds / 2}"]
     parallel += ["-o", "faulthandler_exit_on_timeout=true", "--continue-on-collection-errors"]
     with suite.planted(mutants):
         ended = suite.test([], *parallel, *MARKED.get(stage, []), forked=False)
     if ended.code not in (0, 1, 5) or not all(test.startswith("tests/") for test in ended.failed):
-        # A mutant is too much for pytest itself.
+        # A mutant breaks pytest itself.
         half = len(mutants) // 2
         if half == 0:
             files = (suite.root / "tests").rglob("test_*.py")
@@ -587,13 +587,13 @@ def failures(suite: Copy, mutants: Sequence[Mutant], stage: str) -> list[str]:
     if failed:
         healthy = suite.test(failed, *parallel, forked=False)
         failed = [test for test in failed if test not in healthy.failed]
-    # What a test of behaviour shows says more than that a page has another number.
+    # A failing test of behaviour is more informative than a changed number on a page.
     about_texts = ("tests/docs/", "tests/test_documents.py", "tests/test_structure.py")
     return sorted(failed, key=lambda test: test.startswith(about_texts))
 
 
 def rounds_of(mutants: Sequence[Mutant]) -> list[list[Mutant]]:
-    """Mutants that can be planted together: not two within one function."""
+    """Groups mutants that can be planted together: never two in one function."""
     numbers, rounds = Counter(), {}
     for mutant in mutants:
         place = mutant.file, mutant.function
@@ -603,7 +603,7 @@ def rounds_of(mutants: Sequence[Mutant]) -> list[list[Mutant]]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Runs a stage, and appends what it finds to the file of results."""
+    """Runs a stage, and appends its findings to the results file."""
     tree, stage = options.tree.resolve(), options.stage
     records = [record for record in read(options.results) if record["name"] == options.name]
     rounds = {
@@ -627,7 +627,7 @@ def run(options: argparse.Namespace) -> None:
             progress = f"{number}/{len(tasks)} {found['outcome']} {found['seconds']:.0f} s"
             print(f"{progress}: {mutant.id} {mutant}: {found.get('test', '')}", file=sys.stderr)
 
-    # As in tests/conftest.py. Some of it counts when libraries are imported.
+    # As in tests/conftest.py. Some of these take effect when libraries are imported.
     os.environ.update({"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"})
     os.environ.update({"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1"})
     for name in ("numpy", "tensorflow", "keras", "tensorflow_text", "pytest"):
@@ -658,7 +658,7 @@ def read(path: Path) -> list[dict]:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Prints a table of areas, and lists the mutants that no test has caught."""
+    """Prints a table of areas, and lists the mutants that no test caught."""
     lines = options.equivalent.read_text("utf-8").splitlines() if options.equivalent else []
     reasons = dict(line.split(maxsplit=1) for line in lines if line)
     records = [record for record in read(options.results) if "id" in record]
@@ -690,19 +690,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="print the chosen mutants")
-    running = commands.add_parser("run", help="run tests on them")
-    showing = commands.add_parser("table", help="print what was caught, in Markdown")
+    running = commands.add_parser("run", help="run tests on the chosen mutants")
+    showing = commands.add_parser("table", help="print which were caught, in Markdown")
     for command in (listing, running):
         command.add_argument("--count", type=int, default=100)
         command.add_argument("--seed", type=int, default=1)
     for command in (running, showing):
-        command.add_argument("--results", type=Path, required=True, help="a file of JSON lines")
+        command.add_argument("--results", type=Path, required=True, help="file of JSON lines")
     running.add_argument("--stage", choices=["module", "fast", "slow", "suite"], required=True)
-    running.add_argument("--tree", type=Path, default=ROOT, help="the checkout; default: this one")
-    running.add_argument("--jobs", type=int, default=2, help="mutants at once")
-    running.add_argument("--name", default=NOW, help="of the tests, such as before")
-    running.add_argument("--limit", type=float, default=300, help="seconds that a test may take")
-    showing.add_argument("--equivalent", type=Path, help="a file of lines with an id and a reason")
+    running.add_argument("--tree", type=Path, default=ROOT, help="checkout (default: this one)")
+    running.add_argument("--jobs", type=int, default=2, help="number of parallel mutants")
+    running.add_argument("--name", default=NOW, help="name for the tests, such as before")
+    running.add_argument("--limit", type=float, default=300, help="time limit per test, in seconds")
+    showing.add_argument("--equivalent", type=Path, help="file of lines with an id and a reason")
     options = parser.parse_args()
     if options.command == "list":
         for mutant in choose(options.count, options.seed):
