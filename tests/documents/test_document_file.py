@@ -15,7 +15,7 @@ from tests.refusals import check, refused
 
 
 class Shouter:
-    """Translates sentences into capitals."""
+    """Translates sentences by capitalizing them."""
 
     new_counts = AnswerCounts
 
@@ -113,7 +113,7 @@ def test_a_document_is_read_in_the_encoding_that_it_declares(tmp_path):
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
-    # This file opens, and fails when it is read.
+    # This file can be opened, but reading it fails.
     config = DocumentConfig("/proc/self/mem", str(tmp_path / "out"))
     with pytest.raises(OSError) as error:
         translate_file(Shouter(), config)

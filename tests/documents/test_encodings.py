@@ -29,7 +29,7 @@ CATALOGUE = (
         ("html", XML, "ISO-8859-15", "iso8859-15"),  # XHTML
         ("po", CATALOGUE, "ISO-8859-2", "iso8859-2"),
         ("po", CATALOGUE, "CHARSET", "utf-8"),
-        ("html", PAGE, "utf-16", "utf-8"),  # what says so is none
+        ("html", PAGE, "utf-16", "utf-8"),  # a readable declaration rules out UTF-16
     ],
 )
 def test_what_is_declared_is_read_and_becomes_utf_8(format, document, declared, encoding):

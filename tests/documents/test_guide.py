@@ -1,4 +1,4 @@
-"""The page on formats: its program and its sample, with a model that turns words round."""
+"""The program and the sample on the page about formats, with a model that reverses word order."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_the_program_translates_the_page(tmp_path, monkeypatch):
     (page,) = re.findall(r"^````markdown\n(.*?)^````", guide, re.M | re.DOTALL)
     (tmp_path / "guide.md").write_text(page, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    # setattr would look for what is there, and import TensorFlow with it.
+    # setattr would read the current attribute, and so import TensorFlow.
     monkeypatch.setitem(vars(keras_transformer), "load", lambda path: Translator())
     exec(program, {})
     assert (tmp_path / "guide.de.md").read_text(encoding="utf-8") == TRANSLATED

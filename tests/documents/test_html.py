@@ -14,7 +14,7 @@ SHOWN = ("alt", "title", "placeholder")
 
 
 def parts_of(text):
-    """The parts of a document; of segments only the texts."""
+    """Returns a document's parts, with only the texts of segments."""
     document = read(text, "en")
     assert document.source == text
     return [part.text if isinstance(part, Segment) else (part,) for part in document.parts]
@@ -28,7 +28,7 @@ def marks_of(text):
 
 
 def tree(text):
-    """What another parser makes of a page: tags, attributes and text, text in capitals."""
+    """Parses a page with another parser: tags, attributes, and text in capitals."""
     found, words = [], []
 
     def add(item):

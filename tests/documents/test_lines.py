@@ -21,7 +21,7 @@ PAIR = AlignedPair(
 
 
 class Shouter:
-    """Answers every sentence in capitals, then with itself reversed."""
+    """Gives two translations of each sentence: in capitals, then reversed."""
 
     new_counts = AnswerCounts
 
@@ -160,7 +160,7 @@ def test_lines_before_an_invalid_one_are_answered(run):
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
-    # This file opens, and fails when it is read.
+    # This file can be opened, but reading it fails.
     config = LinesConfig("/proc/self/mem", str(tmp_path / "out"))
     with pytest.raises(OSError) as error:
         translate_lines(Shouter(), config)

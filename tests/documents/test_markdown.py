@@ -19,7 +19,7 @@ GUIDES = ROOT / "docs" / "guides"
 
 
 def parts_of(text):
-    """The parts of a document; of segments only the texts."""
+    """Returns a document's parts, with only the texts of segments."""
     document = read(text, "en")
     assert document.source == text
     return [part.text if isinstance(part, Segment) else (part,) for part in document.parts]
@@ -36,7 +36,7 @@ def marks_of(text):
 
 
 def structure(text):
-    """What CommonMark's parser finds: blocks, and what is within them; text only in capitals."""
+    """Parses a document with a CommonMark parser: blocks and their content, text in capitals."""
     parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable(["table", "strikethrough"])
     found, words = [], []
 
@@ -67,7 +67,7 @@ def structure(text):
 
 
 def without_text(found):
-    """A structure in which the order within a block does not matter."""
+    """Drops text from a structure, and sorts each block so that order does not matter."""
     blocks = [[]]
     for item in found:
         is_block = item[0].startswith(("paragraph", "heading", "th", "td", "list", "tr", "table"))
@@ -79,7 +79,7 @@ def without_text(found):
 
 
 def with_emphasis(found):
-    """A structure with the tags of emphasis as what they stand for."""
+    """Replaces HTML tags for emphasis in a structure by the emphasis they stand for."""
     result = []
     for item in found:
         name = item[-1].strip("</>") if item[0] == "html_inline" else None
@@ -252,7 +252,7 @@ HOSTILE = [
 
 
 def kinds(found):
-    """The kinds of what is in a structure besides text."""
+    """Returns the kinds of a structure's items, except text."""
     return [item[0] for item in found if item[0] != "text"]
 
 
@@ -277,18 +277,18 @@ def test_signs_mean_something_only_beside_each_other():
         found = [next(marks) if piece is None else piece for piece in pieces]
         return segment_of(text).write(found)
 
-    # A link after an exclamation mark is no image.
+    # A link after an exclamation mark does not become an image.
     assert result("a [b](u)", "Wow!", None, "b", None) == "Wow\\![b](u)"
-    # Emphasis that CommonMark would not see is written as tags.
+    # Emphasis that CommonMark would not recognize is written as tags.
     assert result("a **b** c", "x", None, "b.", None, "c") == "x<strong>b.</strong>c"
     assert result("a _b_ c", "x", None, "b", None, " c") == "x<em>b</em> c"
-    # Code spans beside each other stay two.
+    # Adjacent code spans remain two.
     assert result("`a` b `c` d", None, None, " b") == "`a` `c` b"
-    # Line breaks at the ends, or two of them, would end the paragraph.
+    # Line breaks at the ends, or two in a row, would end the paragraph.
     assert result("> a\n> b\n> c", None, "b", None, "c") == "b\n> c"
     assert result("> a\n> b\n> c", "a", None, " ", None, "c") == "a\n>  c"
     assert result("> a\n> b\n> c", "a", None, "b", None) == "a\n> b"
-    # What begins a block does so only at the beginning of a line.
+    # Text that could begin a block does so only at the beginning of a line.
     assert result("a `b` c\nd", "a ", None, "- c", None, "- d") == "a `b`- c\n\\- d"
 
 
@@ -329,7 +329,7 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion(length):
     assert time.process_time() - started < 60
 
 
-# Emphasis that only begins or only ends within an element is not always kept: <kbd> has none here.
+# Emphasis with only one end inside an element is not always kept, so <kbd> contains none here.
 WORDS = [
     *["alpha", "über", "1.", "-", "note:", "a_b", "R&D", "2 * 3", "*", "foo.", "(bar)", "&amp;"],
     *["\\*", "&lt;b&gt;", "a|b", "https://a.b/c_d_", "wow!", "#", "=", "[a]", "~5", "{{n}}", "é"],
@@ -396,7 +396,7 @@ def test_generated_documents_keep_their_structure(count):
             assert with_emphasis(structure(written(document.parts, change))) == wanted
 
 
-# What str.isspace and CommonMark take for a space, and what other programs do.
+# Characters that str.isspace, CommonMark or other programs treat as spaces.
 UNICODE_SPACES = [chr(code) for code in range(0x3001) if chr(code).isspace()]
 UNICODE_SPACES = [space for space in UNICODE_SPACES if space not in "\t\r\n"] + ["\u200b", "\ufeff"]
 
@@ -416,7 +416,7 @@ SPACED = [
 
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_all_spaces_of_unicode_may_be_at_edges_and_within(step):
-    """Each content in each template, with every space in turn, or with all of them."""
+    """Tries each content in each template, with every `step`-th space."""
     for number, (template, content) in enumerate(itertools.product(TEMPLATES, SPACED)):
         for space in UNICODE_SPACES[number % step :: step]:
             text = template.replace("{}", content.replace("_", space))

@@ -1,4 +1,4 @@
-"""Sentences that a translation memory has, in documents and alone."""
+"""Sentences found in a translation memory, in documents and on their own."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_translation_without_a_required_phrase_is_not_found():
 
 
 class Recaller:
-    """Translates what the memory has, and writes all else in capitals; keeps what it was given."""
+    """Translates from the memory, or else by capitalizing; records the texts it gets."""
 
     def __init__(self):
         self.plain, self.aligned = [], []

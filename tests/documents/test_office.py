@@ -1,4 +1,4 @@
-"""Documents of offices, and books: archives whose text alone is translated."""
+"""Office documents and e-books: archives in which only text is translated."""
 
 import io
 import random
@@ -21,7 +21,7 @@ ARCHIVES = [name for name, format in FORMATS.items() if format.is_archive]
 
 
 def by_words(change, reverse=False):
-    """Translates parts, each word of a sentence in its place, or the last one first."""
+    """Returns a function that translates parts word by word, in order or in reverse."""
 
     def align(texts):
         return [_aligned(text, change, reverse) for text in texts]
@@ -61,7 +61,7 @@ def paragraph(*content, properties=""):
 
 
 def shouted(*content, properties="", reverse=False):
-    """The content of a paragraph of Word, in capitals."""
+    """Translates a Word paragraph into capitals; returns its content."""
     result = translated(
         "docx", paragraph(*content, properties=properties), by_words(capitals, reverse)
     )
@@ -306,11 +306,11 @@ AROUND = {
     "odp": "<text:p>{}</text:p>",
     "epub": "<p>{}</p>",
 }
-OF_RUNS = ("w:r", "w:t", "w:rPr", "w:b", "w:i", "a:r", "a:t", "a:rPr")  # which may be joined
+OF_RUNS = ("w:r", "w:t", "w:rPr", "w:b", "w:i", "a:r", "a:t", "a:rPr")  # runs may be merged
 
 
 def structure(content):
-    """Counts of the elements and their attributes, and of letters."""
+    """Counts elements with their attributes, and letters."""
     names = {*re.findall("[a-z]+(?=:)", content)} - {"xml"}
     declared = " ".join(f'xmlns:{name}="{name}"' for name in sorted(names))
     root = ElementTree.fromstring(f"<x {declared}>{content}</x>")
@@ -350,7 +350,7 @@ def test_other_members_come_back_in_their_order(format):
 
 
 def bomb(size, **members):
-    """An archive with a member that says of itself that it unpacks to a size."""
+    """Makes an archive with a member that claims a given unpacked size."""
     content = archive("docx", "", **members)
     return content.replace((1000).to_bytes(4, "little"), size.to_bytes(4, "little"))
 

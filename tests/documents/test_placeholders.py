@@ -93,7 +93,7 @@ def test_marks_of_the_format_come_first():
     assert found("See ", Element(*tags, ["https://a.b/c"])) == [
         *[("<a>", 4, 4), url, ("</a>", 17, 17), ("`%s`", 22, 24)]
     ]
-    # A tag within the URL: the URL is left as text.
+    # The URL contains a tag, so it stays text.
     assert found("See https:", Element(*tags, ["//a.b/c"])) == [
         *[("<a>", 10, 10), ("</a>", 17, 17), ("`%s`", 22, 24)]
     ]

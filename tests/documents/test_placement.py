@@ -1,7 +1,7 @@
-"""Marks in translations. Sentences are written with their marks in them.
+"""Places of marks in translations. Sentences are written with their marks.
 
-<b> and </b> are a pair, {x} stands for words, !x! for nothing, and ~ is a line break in place of a
-space. Alignments are in the Pharaoh format, of words and punctuation marks.
+<b> and </b> are a pair, {x} stands for words, !x! for nothing, and ~ is a line break that replaces
+a space. Alignments between words and punctuation marks are in the Pharaoh format.
 """
 
 import random
@@ -86,26 +86,26 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
             "4-0 0-1 3-2 3-3 1-4 2-5",
             "hier ein <b>Hund, sehr <i>groß</i></b>",
         ),
-        # A word between two of the element is in it, where more than half of the words are.
+        # A word between two words of an element joins it if most words there are the element's.
         (
             "<b>not a big</b> dog",
             "kein so großer Hund",
             "0-0 2-2 3-3",
             "<b>kein so großer</b> Hund",
         ),
-        # Each element keeps a unit, if there are enough, and else its pair of marks.
+        # Each element keeps a unit if there are enough, otherwise only its pair of marks.
         ("<b>x</b> <i>y</i>", "A B", "", "<b>A</b> <i>B</i>"),
         ("<b>x</b> <i>y</i>", "A", "", "<b>A</b><i></i>"),
-        # Words of an element are not only punctuation in the translation.
+        # An element with words does not end up around only punctuation.
         ("See the <a>manual</a>.", "Siehe das.", "0-0 2-2", "Siehe <a>das</a>."),
         ("Why <b>not</b> ?", "Wieso ?", "0-0 1-1", "<b>Wieso</b> ?"),
         ("A dog <b>!</b>", "Ein Hund !", "2-2", "Ein Hund <b>!</b>"),
         ("A dog<b>,</b> it", "Ein Hund, es", "0-0 1-1 3-3", "Ein Hund<b>,</b> es"),
-        # Elements of several sentences.
+        # Elements that span several sentences.
         ("a</b> c <i>d", "A C D", "0-0 1-1 2-2", "A</b> C <i>D"),
         ("a c</b> d", "D A C", "0-1 1-2 2-0", "D A C</b>"),
         ("a <i>c d", "C A D", "0-1 1-0 2-2", "C A <i>D"),
-        # Within words.
+        # Marks within words.
         ("un<b>believ</b>able", "unglaublich", "0-0", "<b>unglaublich</b>"),
         ("H<s>2</s>O is", "H2O ist", "0-0 1-1", "H<s>2</s>O ist"),
         ("(<b>see</b>) it", "(siehe) es", "0-0 1-1 2-2 3-3", "(<b>siehe</b>) es"),
@@ -123,7 +123,7 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ("a ({x} b) c", "A (B) C", "1-1 2-2 3-3 4-4", "A ({x} B) C"),
         ("a b !x!c", "C A B", "0-1 1-2 2-0", "!x!C A B"),
         ("x {1} y", "", "", "{1}"),
-        # Punctuation beside an insertion that the translation lacks, or has.
+        # Punctuation beside an insertion, which the translation lacks or has.
         (
             "go to {x}, then rest",
             "gehe zu dann ruhe",
@@ -151,7 +151,7 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
             "eine Katze!x! sehen, es",
         ),
         ("it is 9 m{x}", "9 m ist es", "0-3 1-2 2-0 3-1", "9 m{x} ist es"),
-        # Breaks.
+        # Line breaks.
         ("one~two~three four", "eins zwei drei vier", "1-1 2-2", "eins~zwei~drei vier"),
         ("one~two three", "drei eins zwei", "0-1 1-2 2-0", "drei eins~zwei"),
         ("a~{x} b~{y}~c", "A B C", "0-0 1-1 2-2", "A~{x} B~{y}~C"),
@@ -210,7 +210,7 @@ def test_all_marks_come_back_nested_and_the_translation_is_whole(count):
     generator = random.Random(1)
     for _ in range(count):
         source = random_marked(generator)
-        if generator.random() < 0.3:  # elements of several sentences
+        if generator.random() < 0.3:  # elements span several sentences
             source = random_marked(generator) + "</b>" + source + "<i>" + random_marked(generator)
         sentence = marked(source)
         words = ["Hund", "ein", ".", ",", " ", "  ", "(", ")", "狗", "dog", "3"]
@@ -230,7 +230,7 @@ def test_all_marks_come_back_nested_and_the_translation_is_whole(count):
         elements = elements_of_breaks(found)
         for mark, around in elements_of_breaks(marks).items():
             assert around <= elements[mark], (source, written(pieces))
-        if sentence.model_text == sentence.text:  # no word went with a mark
+        if sentence.model_text == sentence.text:  # no mark stands for words
             texts = "".join(piece for piece in pieces if isinstance(piece, str))
             has_changed_spaces = "!" in source or "></" in source or "~" in source
             assert texts == translation or has_changed_spaces, source
@@ -238,9 +238,9 @@ def test_all_marks_come_back_nested_and_the_translation_is_whole(count):
 
 
 def nesting(marks):
-    """What is directly in which element: pairs of ids, None for the sentence; and what is open.
+    """Returns pairs (mark id, id of the element directly around it or None), and open elements.
 
-    Breaks are not among them: they may come to be within another element.
+    Line breaks are left out: they may move into another element.
     """
     stack, pairs = [], set()
     for mark in marks:
@@ -257,7 +257,7 @@ def nesting(marks):
 
 
 def elements_of_breaks(marks):
-    """The elements that each break is in, directly or not."""
+    """Returns the elements around each line break, directly or not."""
     stack, found = [], {}
     for mark in marks:
         if mark.kind is MarkKind.OPEN:

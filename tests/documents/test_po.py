@@ -98,7 +98,7 @@ def test_entries_say_where_they_are():
 
 
 def facts(entry):
-    """What polib, and this reader, say of an entry."""
+    """Returns the fields of an entry, either polib's or our reader's."""
     if isinstance(entry, Entry):
         return entry.source, entry.plural, entry.target, entry.is_fuzzy
     target = entry.msgstr or "".join(entry.msgstr_plural.values())
@@ -174,7 +174,7 @@ def words(text):
 
 
 class Reverser:
-    """A model that turns the words of a sentence round, in capitals, each aligned with itself."""
+    """A model that reverses a sentence's words and capitalizes them, each aligned with itself."""
 
     def translate(self, texts):
         return [answer.text for answer in self.align(texts)]

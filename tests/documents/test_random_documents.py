@@ -1,8 +1,8 @@
-"""Random documents of formats of text: as they were untranslated, and only language is translated.
+"""Random documents in text formats: they survive without translation, and only language changes.
 
-Words in capital letters stand for a translation. What no format translates has "zq" in it. Where a
-format has signs that mean something, there are documents with lonely ones, too: what is language
-in such a document is for its parser to say, but letters come back all the same.
+Capitalized words stand for a translation. Everything that must not be translated contains "zq". For
+formats with special signs, some documents also have unpaired ones: only the parser can tell which
+parts of them are language, but all letters must come back all the same.
 """
 
 import csv
@@ -72,9 +72,9 @@ XLIFF = ["<g id='zq'>{}</g>", "<x id='zq'/>", "<ph id='zq'>-</ph>", "<mrk>{}</mr
 
 
 def text_of(random_, tokens=(), spaces=SPACES, depth=0):
-    """Words, spaces and tokens at random; "{}" in a token stands for such a text.
+    """Draws a text of words, spaces and tokens; "{}" in a token is replaced by such a text.
 
-    There are no tokens in links and attributes: a link is in no other one.
+    Links and attributes contain no tokens, because links cannot be nested.
     """
     pieces = []
     for _ in range(random_.randint(1, 6)):
@@ -153,7 +153,7 @@ def of_xliff(random_, strays):
 
 
 def of_subtitles(random_, strays):
-    """Cues; the text of each has no empty line, and tags that end in it or in none."""
+    """Draws cues whose text has no empty lines, and no tags that end in another cue."""
     blocks = [random_.choice(["WEBVTT zq\n", "\nNOTE zq\n\n"])]
     spaces = [" ", "  ", "\n", "\u3000", "\u200b"]
     for number in range(random_.randint(1, 5)):
@@ -188,7 +188,7 @@ def of_csv(random_, strays):
 
 def of_jsonl(random_, strays):
     rows = []
-    spaces = [space for space in SPACES if space not in "\t\f"]  # no letters in their escapes
+    spaces = [space for space in SPACES if space not in "\t\f"]  # their escapes have letters
     tokens = [*PLACEHOLDERS, "\\", '"', *strays]
     for _ in range(random_.randint(1, 3)):
         texts = [text_of(random_, tokens, spaces) for _ in range(2)]
@@ -215,7 +215,7 @@ LONELY = {"markdown": "*_`~!<>[]()#|\\-\n", "html": "<>&'\"=/", "po": "<>`|:&\\"
 
 
 def translated(document, change):
-    """A document whose texts are changed, each word and sign in its place."""
+    """Translates a document by changing its texts, with each word and sign in its place."""
 
     def align(texts):
         return [
@@ -230,20 +230,20 @@ def translated(document, change):
 
 
 def letters(text):
-    """The letters and digits of a text, in capitals, however they are written."""
+    """Returns the letters and digits of a text in capitals, escaped or not."""
     text = re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), html.unescape(text))
     return "".join(filter(str.isalnum, capitals(text)))
 
 
 def without_translations(format, text):
-    """A catalogue or an XLIFF file without the places of its translations, and their content."""
+    """Removes the translations, and the elements or lines around them, from a bilingual file."""
     if format == "po":
         return [line for line in text.split("\n") if "msgstr" not in line]
     return re.sub("<target>.*?</target>|<target/>", "", text, flags=re.DOTALL)
 
 
 def pairs_of(format, text):
-    """The sources and targets of a catalogue or an XLIFF file."""
+    """Returns the sources and targets of a catalogue or an XLIFF file."""
     if format == "po":
         return [(entry.source + entry.plural, entry.target) for entry in po.entries(text)]
     found = []
@@ -254,7 +254,7 @@ def pairs_of(format, text):
 
 
 def check_filled(format, text, result):
-    """Checks that the places of a document have the letters of their sources, and no others."""
+    """Checks that translations in a bilingual file have exactly the letters of their sources."""
     assert without_translations(format, result) == without_translations(format, text)
     filled = pairs_of(format, result)
     for (source, target), (same, found) in zip(pairs_of(format, text), filled, strict=True):
@@ -266,7 +266,7 @@ def check_filled(format, text, result):
 
 
 def content_of(format, text):
-    """What a document says: the values of a table, whose notation may change, or all of a text."""
+    """Returns the values of a table, whose notation may change, or the whole text."""
     if format == "csv":
         separator = max(",;\t", key=text.partition("\n")[0].count)
         return list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
@@ -276,7 +276,7 @@ def content_of(format, text):
 
 
 def check_translated(format, text, document, result):
-    """Checks that a document has the same letters, and comes back if its texts do."""
+    """Checks that a document keeps its letters, and all its content if its texts are unchanged."""
     content = content_of(format, text)
     assert content_of(format, document.source) == content
     assert content_of(format, translated(document, str)) == content

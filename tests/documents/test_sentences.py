@@ -31,7 +31,7 @@ def test_sentences_are_found(language, parts):
 
 
 def test_quotation_marks_belong_to_their_sentences():
-    # The straight mark after "transport." opens; the one after "prices." closes.
+    # The straight quotation mark after "transport." opens; the one after "prices." closes.
     text = 'Public transport. "You must go on," he said. It sold at small prices." The news came.'
     found = sentences(text)
     assert found[:2] == ["Public transport.", '"You must go on," he said.']
@@ -65,7 +65,7 @@ def test_long_texts_and_strange_characters_are_split():
 
 
 def words(text):
-    """What stands for subwords here: words, and characters where there are no spaces."""
+    """Counts words as subwords, or characters in scripts without spaces."""
     return lambda spans: [
         sum(1 if word.isascii() else len(word) for word in text[start:end].split())
         for start, end in spans

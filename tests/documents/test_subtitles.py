@@ -138,7 +138,7 @@ def test_a_voice_and_a_position_stay_before_their_cue():
 
 
 def translated_as(text, words):
-    """Subtitles whose sentences all become the same words."""
+    """Translates every sentence of subtitles into the same words."""
     model = Model(
         lambda texts: [words] * len(texts),
         lambda texts: [AlignedText(words)] * len(texts),

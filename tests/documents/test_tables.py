@@ -43,7 +43,7 @@ def test_the_separator_is_that_of_the_first_line():
 
 
 def with_translation(text, format, columns, translation):
-    """A table in which each text of the columns becomes a translation, as a document does."""
+    """Translates the texts in a table's columns, in the same way as a document."""
 
     def translate(texts):
         return [translation(text) for text in texts]

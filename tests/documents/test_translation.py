@@ -1,4 +1,4 @@
-"""Documents through a model that shouts, one that changes nothing, and one that counts."""
+"""Documents translated by models that capitalize, change nothing, or count."""
 
 import random
 import re
@@ -25,7 +25,7 @@ from tests.refusals import refused
 
 
 class Shouter:
-    """Translates words into capitals, each aligned with itself; words are its subwords."""
+    """Capitalizes words, each aligned with itself; its subwords are words."""
 
     def __init__(self, limit=50):
         self.plain, self.aligned, self.limit = [], [], limit
@@ -130,7 +130,7 @@ def test_placeholders_stay_in_their_places():
 
 
 def segment(written):
-    """A segment whose text has "<b>", "</b>" and "~", a line break in place of a space."""
+    """Makes a segment from text with "<b>", "</b>" and "~", a line break that replaces a space."""
     nodes = nodes_of(written, "\n> ", re.compile("(</?b>|</?i>|~)"))
     return Segment(written.replace("~", "\n> "), nodes)
 
@@ -241,7 +241,7 @@ def test_chunks_hold_a_bounded_number_of_sentences(monkeypatch):
     assert next(found) == "A 0. B." and len(read) == 5
     assert len(list(found)) == 49
     assert max(map(len, model.plain)) <= 10
-    # One paragraph of many sentences is translated in parts, too.
+    # A single paragraph of many sentences is translated in parts, too.
     model = Shouter()
     text = " ".join(f"A {number}." for number in range(95))
     assert translated(text, model) == text.upper()

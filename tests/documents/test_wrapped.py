@@ -79,7 +79,7 @@ def test_paragraphs_are_found_at_any_width_without_empty_lines(width):
     text = "\n\n".join("\r\n".join(textwrap.wrap(each, width)) for each in paragraphs)
     assert texts_of(text) == paragraphs
     without_empty_lines = "\n".join(textwrap.fill(each, width) for each in paragraphs)
-    # Where the last line of a paragraph is full by chance, the next paragraph is taken with it.
+    # If a paragraph's last line happens to be full, the next paragraph is joined to it.
     assert len(set(texts_of(without_empty_lines)) & set(paragraphs)) > 0.7 * len(paragraphs)
     assert continued_line(text) is not None
 
@@ -139,11 +139,11 @@ def test_megabytes_are_read_at_once():
         ("sie schrieben (Über\u2010", "raschung) es", "sie schrieben (Überraschung) es"),
         ("sie schrieben einen Neben\u00ad", "satz hier", "sie schrieben einen Nebensatz hier"),
         ("THEY MET IN THE BUILD-", "ING OF IT", "THEY MET IN THE BUILDING OF IT"),
-        # A hyphen of the word itself.
+        # A hyphen that belongs to the word.
         ("they met in a state-of-the-", "art hall", "they met in a state-of-the-art hall"),
         ("they met in a well-", "known hall", "they met in a well-known hall"),
         ("they met in Baden-", "Baden again", "they met in Baden-Baden again"),
-        # None that divides a word.
+        # A hyphen or dash that does not split a word.
         ("sie schrieben Haupt-", "und Nebensatz", "sie schrieben Haupt- und Nebensatz"),
         ("they met at https://x.y/in-", "the hall", "they met at https://x.y/in- the hall"),
         ("they met the 10-", "year plan", "they met the 10- year plan"),

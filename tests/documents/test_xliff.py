@@ -88,7 +88,7 @@ def test_units_have_both_sides():
     ]
 
 
-# Each entity is ten of the one before it: 1e9 letters.
+# Each entity repeats the previous one ten times: 1e9 letters.
 ENTITIES = [f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9)]
 BOMB = f'<!DOCTYPE x [<!ENTITY e0 "aaaaaaaaaa">{"".join(ENTITIES)}'
 

@@ -1,6 +1,6 @@
-"""Packages for Argos Translate: what is in them, and that it translates as the model does.
+"""Packages for Argos Translate: their contents, and that they translate as the model does.
 
-`translate_as_argos` does what its version 1.12 does with a package, after it has found sentences.
+`translate_as_argos` does what Argos Translate 1.12 does with a package, once it has sentences.
 """
 
 import json
@@ -110,7 +110,7 @@ def test_translations_with_a_vocabulary_for_each_side(separate, tmp_path):
     (file,) = export(tmp_path / "export", model, separate, data=DATA)
     package = install(file, tmp_path)
     assert_same_translations(package, model, separate, ENGLISH[:2])
-    # Each of the target's pieces is joined as its own vocabulary joins it.
+    # The package joins the target's pieces as the target vocabulary does.
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(package / "sentencepiece.model")
     )
@@ -146,7 +146,7 @@ def test_a_package_for_each_direction(model, shared, tmp_path):
 
 
 def assert_same_translations(package, model, vocabularies, sentences, coded=None):
-    """Argos' translations are those of our search; returns them."""
+    """Checks that Argos' translations equal those of our search; returns them."""
     found = translate_as_argos(package, sentences, beam_size=1, max_decoding_length=9)
     engine = engine_of(model, vocabularies, DecodingConfig(beam_size=1))
     card = card_of(model.config, DecodingConfig(beam_size=1))

@@ -1,4 +1,4 @@
-"""CTranslate2 shares no code with this library: where both agree, both are right."""
+"""CTranslate2 shares no code with this library: if both agree, both are right."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ from tests import small_models
 from tests.refusals import refused
 
 FACTS = CheckpointInfo("step-00000007", step=7)
-# Sources are made of 10 words; each has two translations, one four times as likely.
+# Sources consist of 10 words; each word has two translations, one four times as likely.
 WORDS = 10
 SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
 VOCAB_SIZE = 4 + 3 * WORDS
@@ -55,7 +55,7 @@ OPTIONS = {
     "SwiGLU": {"activation": "swiglu"},
     "pre-norm, large epsilon": {"norm": "pre", "norm_epsilon": 0.1},
 }
-# Which have most of the others in them.
+# These cover most of the others.
 SEVERAL_OPTIONS = ("biases and narrow keys", "gelu, pre-norm", "rotary positions, narrow values")
 
 
@@ -67,7 +67,7 @@ def vocabulary(tmp_path_factory):
 
 
 def make_pairs(count, seed):
-    """Sources and their translations in reverse order, int32 [count, LONGEST + 1] each."""
+    """Draws sources and their translations in reverse order, int32 [count, LONGEST + 1] each."""
     rng = np.random.default_rng(seed)
     source, target = np.full((2, count, LONGEST + 1), PAD_ID, np.int32)
     for row, reverse in zip(source, target, strict=True):
@@ -78,19 +78,19 @@ def make_pairs(count, seed):
     return source, target
 
 
-# Training takes seconds. What needs none is tested with random weights.
+# Training takes seconds. Tests that do not need it use random weights.
 @pytest.fixture(
     scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
 )
 def trained(request, vocabulary, tmp_path_factory):
-    """A model that learned to translate so, and CTranslate2's translator of its export."""
+    """A model trained on such pairs, and CTranslate2's translator for its export."""
     keras.utils.set_random_seed(1)
     config = TransformerConfig(*(VOCAB_SIZE, 1, 32, 64, 4), dropout=0.0, **VARIANTS[request.param])
     training = TrainingConfig(warmup_steps=100, label_smoothing=0.0)
     step = TrainingStep(config, training, tf.distribute.get_strategy())
     pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
     batches = iter(pairs.repeat().batch(64))
-    step.run(batches, tf.constant(300), zero_sums())  # enough for most
+    step.run(batches, tf.constant(300), zero_sums())  # enough for most models
     for _ in range(12):
         if greedy_share(step.model) > 0.9:
             break
@@ -99,13 +99,13 @@ def trained(request, vocabulary, tmp_path_factory):
 
 
 def search(model, source, beam_size):
-    """The Hypotheses of our own search for what CTranslate2 searches for, too."""
+    """Runs our own search with the settings that CTranslate2 uses here."""
     settings = small_models.settings_of(beam_size, alpha=0.0)
     return small_models.search(model, tf.constant(source), settings)
 
 
 def greedy_share(model):
-    """The share of sources whose words all come out as their likelier translation."""
+    """Returns the share of sources whose words all become their likelier translations."""
     source, target = make_pairs(200, seed=7)
     best = search(model, source, beam_size=1)
     return share_of_likely(words_of(best.ids.numpy()[:, 0]), target)
@@ -123,7 +123,7 @@ def exported(model, vocabulary, tmp_path_factory, **settings):
 
 
 def card_of(model):
-    """The card of a model of which little is known."""
+    """Makes the card of a model about which little is known."""
     return ModelCard(
         config=model.config,
         decoding=DecodingConfig(),
@@ -134,7 +134,7 @@ def card_of(model):
 
 
 def words_of(ids):
-    """What CTranslate2 is given: tokens without EOS and padding."""
+    """Returns CTranslate2's input: tokens without EOS and padding."""
     return [[TOKENS[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in ids]
 
 
@@ -150,7 +150,7 @@ def assert_same_log_probs(model, translator, source, target, source_words=None):
 
 def test_forced_scores(trained):
     source, target = make_pairs(50, seed=3)
-    # Half of the targets are wrong: improbable tokens are scored as well.
+    # Half of the targets are wrong, so that improbable tokens are scored as well.
     target[25:] = np.roll(target[25:], 1, axis=0)
     assert_same_log_probs(*trained, source, target)
 
@@ -161,7 +161,7 @@ def test_best_translations(trained, beam_size):
     source, target = make_pairs(200, seed=4)
     best = search(model, source, beam_size)
     ours = words_of(best.ids.numpy()[:, 0])
-    # Its default minimum of one token keeps EOS out of the first step, and its probability too.
+    # The default minimum of one token would exclude EOS, and its probability, from the first step.
     results = translator.translate_batch(
         words_of(source),
         beam_size=beam_size,
@@ -175,15 +175,15 @@ def test_best_translations(trained, beam_size):
     lead = best.log_probs.numpy()[:, 0] - scores
     same_score = np.abs(lead) < 1e-3
     assert same_score[equal].all()
-    if beam_size > 1:  # both prune: where they part, ours is to be no worse
+    if beam_size > 1:  # both prune: where they differ, ours must be no worse
         assert np.all(lead > -1e-3)
     assert np.mean(equal | same_score) >= (0.99 if beam_size == 1 else 0.95)
-    # It did learn: most words come out as their likelier translation.
+    # The model did learn: most sentences get the likelier translation of every word.
     assert share_of_likely(ours, target) > 0.8
 
 
 def perturb(model):
-    """Gives all weights other values than at the start of training, biases included."""
+    """Changes all weights from their initial values, biases included."""
     for variable in model.trainable_variables:
         variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
 
@@ -251,7 +251,7 @@ def test_directory(vocabulary, tmp_path):
     size = sum(path.stat().st_size for path in files.values())
     assert result == {"ctranslate2": str(folder), "bytes": size}
     assert files["vocabulary.txt"].read_bytes() == vocabulary.target.file.read_bytes()
-    # Weights once: the one embedding matrix and the one table of 2048 positions included.
+    # Weights are stored once, including the one embedding matrix and a table of 2048 positions.
     weights = 4 * (model.count_params() + 2048 * 16)
     assert weights < files["model.bin"].stat().st_size < weights + 5000
     assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
@@ -306,14 +306,14 @@ def test_weights_that_are_not_finite_are_refused(vocabulary, tmp_path):
 def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_type):
     model, exact = trained
     rough = exported(model, vocabulary, tmp_path_factory, compute_type=compute_type)
-    # int8 is the short name of the other.
+    # int8 is short for int8_float32.
     assert [each.compute_type for each in (rough, exact)] == ["int8_float32", "float32"]
     source, target = make_pairs(200, seed=7)
     scores = [each.score_batch(words_of(source), words_of(target)) for each in (rough, exact)]
     log_probs = [np.concatenate([score.log_probs for score in rows]) for rows in scores]
     assert np.abs(np.subtract(*log_probs)).max() > 1e-6
-    # How close they are depends on the processor: without VNNI, sums of two products end at 16
-    # bits, and 0.68 of the sentences come out right. By chance, none would.
+    # How close they are depends on the processor: without VNNI, sums of two products saturate at 16
+    # bits, and 0.68 of the sentences are right. By chance, none would be.
     results = rough.translate_batch(words_of(source), beam_size=1)
     assert share_of_likely([result.hypotheses[0] for result in results], target) > 0.4
 

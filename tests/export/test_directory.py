@@ -1,4 +1,4 @@
-"""The directory of an export: whole or none, and a card that says what it holds."""
+"""The directory of an export: complete or absent, with a card that lists its files."""
 
 import dataclasses
 import json
@@ -96,7 +96,7 @@ def test_nothing_is_lost(tmp_path):
 def test_an_export_that_waits_for_its_name_is_found(tmp_path, find):
     export = tmp_path / "export"
     write_export(write, export, MODEL_CARD)
-    export.rename(replaced_folder(export))  # as a kill between two renames leaves it
+    export.rename(replaced_folder(export))  # the state after a kill between two renames
     find(export)
     assert read_card(export) == MODEL_CARD
     assert [path.name for path in tmp_path.iterdir()] == ["export"]

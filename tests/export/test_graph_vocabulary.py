@@ -33,7 +33,7 @@ LINES = [
     *(">>de<< the dog", ">>pt-BR<<the dog", ">>de<<", ">>de<<  ", ">>de<< >>de<< a", " >>de<< a"),
     *("a >>de<<", ">>fr<< a", ">>DE<< a", "x>>de<<", ">>de<<\u00a0", ">>de<<\n\ndog"),
 ]
-# What random lines are made of.
+# The parts of random lines.
 PARTS = [
     *("the", "dog", "Hund", "großen", "x", "#", "##", "漢", "日", "ไ", "한", "e\u0301", "Ж", "😀"),
     *(" ", " ", " ", "  ", "\t", "\n", "\r", "\r\n", "\v", "\0", "\u00a0", "\u2028", "▁", ".", "'"),
@@ -49,7 +49,7 @@ def random_lines(count, seed):
 
 
 def numbered_pieces(folder):
-    """A SentencePiece model whose pieces have other ids, or none, and the code of a language."""
+    """A SentencePiece model whose pieces have other ids, or none, with a language code added."""
     given = learn_subwords(TEXT, "bpe", 340, folder, seed=1)
     others = given.pieces[UNK_ID + 1 :]
     random.Random(1).shuffle(others)
@@ -61,7 +61,7 @@ def numbered_pieces(folder):
 
 @pytest.fixture(scope="module", params=KINDS)
 def vocabulary(request, tmp_path_factory):
-    """In Python."""
+    """A vocabulary in Python."""
     folder = tmp_path_factory.mktemp("vocabulary")
     if request.param == "pieces":
         return numbered_pieces(folder)
@@ -72,7 +72,7 @@ def vocabulary(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def graph(vocabulary):
-    """The same in a graph."""
+    """The same vocabulary in a graph."""
     return GraphVocabulary(vocabulary)
 
 
@@ -106,7 +106,7 @@ def test_random_lines(vocabulary, graph):
     assert_same(vocabulary, graph, random_lines(500, seed=2))
 
 
-@pytest.mark.slow  # words of long lines
+@pytest.mark.slow  # long lines
 def test_lines_of_news(vocabulary, graph, corpora):
     for language in ("cs", "de", "fr"):
         with gzip.open(
@@ -124,7 +124,7 @@ def test_many_random_lines(vocabulary, graph):
 
 def test_random_ids(vocabulary, graph):
     ids = np.random.default_rng(0).integers(0, vocabulary.vocab_size, size=(200, 20))
-    texts = texts_of(graph.decode(tf.constant(ids, tf.int32)))  # lone bytes would raise here
+    texts = texts_of(graph.decode(tf.constant(ids, tf.int32)))  # incomplete UTF-8 would raise here
     assert texts == vocabulary.decode(ids.tolist())
 
 
@@ -178,7 +178,7 @@ def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
 
 @pytest.fixture
 def quick_collection():
-    """Has garbage collection look at new objects alone: there are millions of others."""
+    """Limits garbage collection to new objects: there are millions of others."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -191,9 +191,9 @@ def test_setting_a_seed_leaves_a_tokenizer_working(vocabulary, graph, quick_coll
     echo(text)
     tf.random.set_seed(1)
     keras.utils.clear_session()
-    keras.utils.set_random_seed(1)  # again, for what it has cleared
+    keras.utils.set_random_seed(1)  # again, after clear_session
     assert texts_of(echo(text)) == wanted
-    # Another object of the same file does not take its model along when it goes.
+    # Deleting another object for the same file does not delete the model they share.
     assert texts_of(GraphVocabulary(vocabulary).decode(graph.encode(text).to_tensor())) == wanted
     gc.collect()
     assert texts_of(echo(text)) == wanted

@@ -1,4 +1,4 @@
-"""The graphs against the Keras model; the example that searches with them against our search."""
+"""Compares the graphs with the Keras model, and the example's search with ours."""
 
 import dataclasses
 import importlib.util
@@ -34,10 +34,10 @@ from tests.refusals import refused
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "onnx_translate.py"
 VOCAB_SIZE = 30
-LENGTH = 18  # OpenVINO has other kernels for 16 keys or more
+LENGTH = 18  # OpenVINO uses other kernels from 16 keys on
 LIMITS = {"extra_length": 6, "max_source_length": 7}
 TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
-# Every value of every field that changes what a model computes.
+# Every value of every field that affects a model's computation.
 OPTIONS = {
     "paper": {},
     "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_k": 6, "d_v": 5},
@@ -80,7 +80,7 @@ def vocabularies(tmp_path_factory):
 
 
 def random_model(options, scale=1.0):
-    """A model whose weights are all other than at the start of training, biases included."""
+    """Makes a model with all weights changed from their initial values, biases included."""
     model = small_models.small_model(vocab_size=VOCAB_SIZE, scale=scale, **options)
     for variable in model.trainable_variables:
         variable.assign(variable + 0.1 * keras.random.normal(variable.shape, seed=1))
@@ -89,7 +89,7 @@ def random_model(options, scale=1.0):
 
 @pytest.fixture(scope="module")
 def paper(vocabularies, tmp_path_factory):
-    """A model without options, and its export."""
+    """A model with default options, and its export."""
     model, folder = random_model({}), tmp_path_factory.mktemp("paper") / "export"
     exported(model, vocabularies, folder)
     return model, folder
@@ -102,14 +102,14 @@ def exported(model, vocabularies, folder, weights="float32"):
 
 
 def random_sources(config, seed=3):
-    """Lists of ids with EOS, of several lengths."""
+    """Draws lists of ids with EOS, of several lengths."""
     rng = np.random.default_rng(seed)
     size = config.source_vocab_size or config.vocab_size
     return [[*rng.integers(4, size, length).tolist(), EOS_ID] for length in (5, 1, 6, 3, 0, 4)]
 
 
 def log_probabilities(model, sources, targets):
-    """What the graphs give for targets, ids [B, K, T]: float32 [B, K, T, V]."""
+    """Computes log-probabilities with the graphs, for targets [B, K, T]: float32 [B, K, T, V]."""
     sentences, beams, length = targets.shape
     rows = sentences * beams
     memory, cache = model.encode(sources), model.empty
@@ -130,7 +130,7 @@ def log_probabilities_of_keras(model, sources, targets):
 
 
 class OpenVINO:
-    """Runs a graph as onnxruntime.InferenceSession does (docs/guides/give.md)."""
+    """Runs a graph with the interface of onnxruntime.InferenceSession (docs/guides/give.md)."""
 
     def __init__(self, file):
         settings = {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}
@@ -162,14 +162,14 @@ def test_every_option_of_the_configuration(session, options, vocabularies, tmp_p
 
 
 def test_parents_and_leaving_sentences(paper):
-    """A row continues the row of its parent, whatever place either has."""
+    """A row continues its parent's row, wherever either is in the batch."""
     model, folder = paper
     graphs = example.Model(folder, onnxruntime.InferenceSession)
     sources = random_sources(model.config)
     memory = graphs.encode(sources)
     expected = log_probabilities_of_keras(model, sources, np.array([[[7, 8, 9]]] * len(sources)))
-    # Two hypotheses for each sentence continue the first one; then the second ones, and half of
-    # the sentences, are left out.
+    # Two hypotheses per sentence continue the first one; then the second hypotheses, and half of
+    # the sentences, are dropped.
     count = len(sources)
     _, cache = graphs.step([example.BOS] * count, [0] * count, memory, graphs.empty)
     token, parent = [7, 5] * count, np.repeat(range(count), 2)
@@ -180,7 +180,7 @@ def test_parents_and_leaving_sentences(paper):
     np.testing.assert_allclose(found, expected[staying, 0, 2], atol=1e-5)
 
 
-# With these biases of EOS, some hypotheses end, and others do not.
+# With these biases for EOS, some hypotheses end and others do not.
 @pytest.mark.parametrize(("beams", "eos_bias"), [(1, 2.0), (3, 1.0)])
 def test_example_searches_as_the_library_does(beams, eos_bias, vocabularies, tmp_path):
     options = OPTIONS["learned, window, two vocabularies"]
@@ -202,7 +202,7 @@ def test_example_searches_as_the_library_does(beams, eos_bias, vocabularies, tmp
 
 
 def test_int8_products_by_hand():
-    """A row of inputs has 256 levels, one of which is 0; a column of weights has 129."""
+    """A row of inputs is quantized to 256 levels including 0, a column of weights to 129."""
     rng = np.random.default_rng(1)
     rows, kernel = rng.normal(size=(3, 5)).astype("f"), rng.normal(size=(5, 4)).astype("f")
     bias = rng.normal(size=4).astype("f")
@@ -257,7 +257,7 @@ def test_directory(paper, vocabularies):
     assert (card["onnx"], card["weights"]) == (onnx.__version__, "float32")
     for name in ("encoder", "decoder"):
         graph = onnx.load(folder / f"{name}.onnx")
-        (opset,) = graph.opset_import  # no operators but the standard's
+        (opset,) = graph.opset_import  # only the standard's operators
         assert (opset.domain, opset.version, graph.ir_version) == ("", 17, 8)
     with refused("export_dir", "of format onnx"):
         read_card(folder)
@@ -303,7 +303,7 @@ def test_what_cannot_be_exported(paper, vocabularies, tmp_path, monkeypatch):
     model, _ = paper
     with refused("weights", "bfloat16"):
         exported(model, vocabularies, tmp_path / "export", "bfloat16")
-    assert onnx_graph.LARGEST_FILE < 2**31  # which no message of protobuf has
+    assert onnx_graph.LARGEST_FILE < 2**31  # the limit for protobuf messages
     monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
     with refused("model", about="1,000 bytes"):
         exported(model, vocabularies, tmp_path / "export")

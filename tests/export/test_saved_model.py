@@ -1,7 +1,7 @@
-"""Two exports, with other vocabularies and types of weights; a foreign process runs both.
+"""Two exports with different vocabularies and weight types, both also run in a foreign process.
 
-"bpe" is the one that several files of tests share. It has all signatures that are not asked for.
-"wordpiece" has some of them, constraints, restrictions and weights of bfloat16.
+"bpe" is the one that several test files share. It has all default signatures. "wordpiece" has some
+of them, and constraints, restrictions and bfloat16 weights.
 """
 
 import dataclasses
@@ -56,12 +56,12 @@ INVALID = [b"cat \xff dog", b"\xc3"]
 REPLACED = ["cat \ufffd dog", "\ufffd"]
 RESTRICTIONS = {"min_length": 4, "no_repeat_ngram_size": 2, "forbidden_phrases": ("the cat", "s")}
 DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256, **RESTRICTIONS)
-# The other export takes seconds to make, and most of its differences are tested elsewhere, too.
+# The other export takes seconds, and most of what differs in it is also tested elsewhere.
 KINDS = ("bpe", pytest.param("wordpiece", marks=pytest.mark.slow))
 WORDPIECES = 40
 SIGNATURES = ("serving_default", "score", "attention", "tokenize")
 SIGNATURES_OF_IDS = ("search_ids", "constrain_ids", "score_ids", "attention_ids")
-# Runs exports with nothing of this project importable, and lists what operations there are not.
+# Runs exports where this project cannot be imported, and lists unknown operations.
 FOREIGN_PROCESS = """
 import pickle, sys
 import tensorflow as tf
@@ -110,7 +110,7 @@ def make_model(vocab_size):
 
 
 class MadeWhenAsked(dict):
-    """kind -> what a function makes of it, when it is asked for first."""
+    """kind -> the result of its function, which is called on first access."""
 
     def __init__(self, **makers):
         self._makers = makers
@@ -122,10 +122,9 @@ class MadeWhenAsked(dict):
 
 @pytest.fixture(scope="module")
 def parts(exported, untrained, tmp_path_factory):
-    """kind -> (model, vocabulary, the folder they were exported to, what exporting returned).
+    """kind -> (model, vocabulary, the folder they were exported to, the result of exporting).
 
-    The model is what the export should compute with: its weights are rounded where the export's
-    are.
+    The model has the weights that the export should compute with, rounded where the export's are.
     """
 
     def bpe():
@@ -152,7 +151,7 @@ def parts(exported, untrained, tmp_path_factory):
 
 
 def test_the_reference_has_the_signatures_as_they_are(signatures):
-    """docs/reference/signatures.md; `make reference` writes it again."""
+    """Checks docs/reference/signatures.md; `make reference` updates it."""
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
     of_others = {"constrain", "constrain_ids", "greedy_ids"}
     assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*signatures, *of_others}
@@ -160,7 +159,7 @@ def test_the_reference_has_the_signatures_as_they_are(signatures):
         assert signature_table(name, signature_of(graph)) in kept, name
 
 
-@pytest.mark.slow  # traces all graphs again
+@pytest.mark.slow  # retraces all graphs
 def test_the_reference_is_what_make_reference_writes():
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
     for name, signature in traced().items():
@@ -169,7 +168,7 @@ def test_the_reference_is_what_make_reference_writes():
 
 @pytest.fixture(scope="module")
 def foreign(parts, tmp_path_factory):
-    """Answers of the foreign process, and operations that it does not know."""
+    """The foreign process's answers, and the operations it does not know."""
     export_dirs = {kind: str(parts[kind][2]) for kind in ("bpe", "wordpiece")}
     operations = sorted(set().union(*(operations_of(path) for path in export_dirs.values())))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
@@ -186,7 +185,7 @@ def foreign(parts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bpe(exported):
-    """The export with all signatures, loaded, and kept by its graphs alone."""
+    """The export with all signatures, loaded; only its graphs keep it alive."""
     loaded = load(exported)
     gc.collect()
     return loaded
@@ -194,7 +193,7 @@ def bpe(exported):
 
 @pytest.fixture(scope="module")
 def signatures(exported):
-    """All signatures of that export, by name."""
+    """All signatures of the "bpe" export, by name."""
     named = load_signatures(exported).named
     gc.collect()
     return named
@@ -208,7 +207,7 @@ def exports(parts, bpe):
 
 @pytest.fixture(scope="module")
 def run(signatures):
-    """Runs a signature of that export, with the same texts, or bytes, for each of its inputs."""
+    """Runs a signature of the "bpe" export with the same texts, or bytes, for all its inputs."""
 
     def run_signature(name, texts):
         inputs = signatures[name].structured_input_signature[1]
@@ -224,7 +223,7 @@ def answers_of(signature, **inputs):
 
 
 def operations_of(export_dir):
-    """All operations of a SavedModel, those of its functions included."""
+    """Returns all operations in a SavedModel, including those in its functions."""
     content = (Path(export_dir) / "saved_model.pb").read_bytes()
     saved = saved_model_pb2.SavedModel.FromString(content)
     graphs = [meta_graph.graph_def for meta_graph in saved.meta_graphs]
@@ -235,13 +234,13 @@ def operations_of(export_dir):
 
 
 def graphs_of(model, tokenizer, weights="float32", decoding=DECODING, constraints=True):
-    """The graphs of ids in this process."""
+    """Makes the graphs for ids in this process."""
     compiled = ensemble_of([compile_model(model, weights)])
     return SearchGraphs(compiled, search_settings(decoding, tokenizer), constraints)
 
 
 def translator_of(model, tokenizer, weights="float32", decoding=DECODING):
-    """A Translator in this process."""
+    """Makes a Translator in this process."""
     engine = TensorFlowEngine(graphs_of(model, tokenizer, weights, decoding))
     card = dataclasses.replace(card_of(model, tokenizer), decoding=decoding)
     return Translator(engine, pair_of(tokenizer), card)
@@ -364,7 +363,7 @@ def test_documents(translators, signatures):
     )
     assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
     assert found[4] == f"- {first}\n***", "a sign before an item, and a line without letters"
-    # What is longer than the model reads at once is translated in parts, not cut off.
+    # Text longer than the model's limit is translated in parts, not truncated.
     (cut_off, *_), *_ = translators["bpe"].translate(texts[3:4])
     assert len(found[3]) > 3 * len(cut_off.text) > 0
 
@@ -538,7 +537,7 @@ def test_weights_and_vocabulary_are_stored_once(parts):
         values = variable.numpy()
         assert values.size < 20 or values.T.tobytes()[:64] not in graph
     total = size_of(export_dir)
-    # Names and shapes of variables, and signatures, take 30 kB beside them.
+    # Names and shapes of variables, and signatures, take another 30 kB.
     assert total - len(graph) <= 1.05 * 4 * model.count_params() + 30_000
     assert len(graph) <= 2_000_000 + len(tokenizer.file.read_bytes())
 
@@ -554,7 +553,7 @@ def test_exporting_tells_the_size(parts):
 
 
 def stored_sizes(export_dir, inside=""):
-    """Name -> number of elements, of the variables whose name contains `inside`."""
+    """Returns name -> number of elements, for variables whose name contains `inside`."""
     reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
     shapes = reader.get_variable_to_shape_map()
     return {name: int(np.prod(shape)) for name, shape in shapes.items() if inside in name}
@@ -575,9 +574,9 @@ def test_bfloat16_weights(parts):
     assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
 
 
-@pytest.mark.slow  # weights are compared one by one, too
+@pytest.mark.slow  # another test compares the weights one by one
 def test_bfloat16_weights_in_a_graph(parts, translators):
-    # As TensorFlow Serving loads a SavedModel, without this library and without eager execution.
+    # Load as TensorFlow Serving does, without this library and without eager execution.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(parts["wordpiece"][2]))
         signature = loaded.signature_def["score"]
@@ -588,7 +587,7 @@ def test_bfloat16_weights_in_a_graph(parts, translators):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow  # int8 in a search: tests/search/test_tensorflow_engine.py
+@pytest.mark.slow  # tests/search/test_tensorflow_engine.py searches with int8
 def test_int8_weights(parts, tmp_path, monkeypatch):
     model, tokenizer, *_ = parts["wordpiece"]
     export_dir = tmp_path / "export"
@@ -629,7 +628,7 @@ def test_int8_weights(parts, tmp_path, monkeypatch):
 def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch, caplog):
     model, tokenizer, *_ = parts["bpe"]
     card = card_of(model, tokenizer, "int8")
-    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them runs
     export_saved_model([model], pair_of(tokenizer), tmp_path / "export", card)
     monkeypatch.setattr(matrices, "has_int8_instructions", lambda: False)
     with caplog.at_level("INFO", logger="absl"):
@@ -642,7 +641,7 @@ def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch
         if len(original.shape) < 2:
             np.testing.assert_array_equal(variable, original)
             continue
-        # Half a step of 64 to the largest number of a column.
+        # Half a quantization step: 64 steps reach the largest number of a column.
         bound = np.abs(original).max(axis=0) / 127
         assert np.all(np.abs(variable - original) < bound)
         assert not np.array_equal(variable, original)

@@ -22,7 +22,7 @@ def sentences(text):
 )
 def test_sentences_of_a_line(parts):
     text = "".join(parts)
-    if parts[0].startswith("Mr."):  # a space belongs to the sentence after it
+    if parts[0].startswith("Mr."):  # a space belongs to the next sentence
         parts = ["Mr. Smith paid 3.5 million.", '  "Yes."', " “Äh…”", " « Oui », dit-il."]
     assert sentences(text) == [parts]
 
@@ -56,7 +56,7 @@ def test_what_is_around_language(sentence, before, language, after):
 @pytest.mark.parametrize(
     ("words", "limit", "parts"),
     [
-        # Words begin up to half of the limit in each part.
+        # Words begin within the first half of the limit in each part.
         ([1, 1, 1, 1], 4, [[0, 1, 2, 3]]),
         ([1, 1, 1, 1, 1], 4, [[0, 1], [2, 3], [4]]),
         ([1, 3, 1, 2], 4, [[0, 1, 2], [3], [4, 5, 6]]),

@@ -1,4 +1,4 @@
-"""Graphs of texts: which there are, codes of languages, and batches of similar length."""
+"""Graphs for text: their names, language codes, and batches of similar lengths."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ NAMES = {
 
 
 def describe_batch(ids):
-    """What each row could tell of its batch."""
+    """Returns facts about the batch for every row."""
     shape = tf.shape(ids)
     return {
         "sum": tf.reduce_sum(ids, axis=1),
@@ -69,7 +69,7 @@ def test_no_rows():
 
 
 def test_a_batch_sees_what_was_computed_outside():
-    # As the weights of an exported model are: read once, not in every batch.
+    # Like the weights of an exported model, which are read once and not in every batch.
     ids = tf.ragged.constant([[1], [2] * 90, [3]], dtype=tf.int32)
 
     @tf.function
@@ -139,5 +139,5 @@ class TestCodes:
         assert max(map(len, rows)) <= 12 and all(row[-1] == EOS_ID for row in rows)
         firsts = [row[0] for row in rows if row != [EOS_ID]]
         assert len(firsts) > 4 and set(firsts[:-1]) == {czech}
-        assert firsts[-1] not in (german, czech)  # of the text without a code
-        assert german not in firsts  # its text is blank
+        assert firsts[-1] not in (german, czech)  # the text without a code
+        assert german not in firsts  # the text with this code is blank

@@ -1,4 +1,4 @@
-"""The requests to warm up with, read as TensorFlow Serving's own package reads them."""
+"""Warm-up requests, read with TensorFlow Serving's own package."""
 
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2

@@ -1,4 +1,4 @@
-"""The exported page in a real browser, with ONNX Runtime's own files."""
+"""The exported page in a real browser, with the real files of ONNX Runtime."""
 
 import contextlib
 import functools
@@ -37,7 +37,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folder, handler=Handler):
-    """The address of a server of files, as anybody has one."""
+    """Serves files with an ordinary web server; yields its address."""
     handler = functools.partial(handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -68,7 +68,7 @@ def address(exported):
 
 @pytest.fixture
 def new_page(browser):
-    """Opens pages, each as a first visit; that no script failed is checked at the end."""
+    """Opens pages, each as on a first visit; checks at the end that no script failed."""
     faults = []
     with contextlib.ExitStack() as stack:
 
@@ -109,7 +109,7 @@ def translator(untrained):
 
 
 def shown_choices(translator):
-    """The translations of the first sentence of TEXT, equal ones once."""
+    """Returns the distinct translations of TEXT's first sentence, best first."""
     found = translator.translate(["the cat sat on the mat."])[0]
     texts = [each.text for each in found]
     return [each for place, each in enumerate(found) if each.text not in texts[:place]]

@@ -1,4 +1,4 @@
-"""The folder of a page: what is in it, and what is refused."""
+"""The folder of a page: its files, and what cannot be exported."""
 
 import base64
 import hashlib

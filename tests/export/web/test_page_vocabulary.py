@@ -1,4 +1,4 @@
-"""The page cuts texts into the ids that Python gives, with every kind of vocabulary."""
+"""The page encodes and decodes like Python, with every kind of vocabulary."""
 
 import gzip
 import io
@@ -57,7 +57,7 @@ def sentencepiece_model(**settings):
 
 
 def imported(folder):
-    """A model's pieces with other ids, some of which its SentencePiece model lacks."""
+    """A SentencePiece model whose pieces have other ids, with pieces that the model lacks."""
     model = sentencepiece_model(pad_id=-1, bos_id=-1, eos_id=0, unk_id=1)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(id_) for id_ in range(2, processor.get_piece_size())]
@@ -101,7 +101,7 @@ KINDS = {
 
 
 def both(vocabulary, texts, run_script):
-    """The ids of texts, and the texts of ids and of random ids: by the page, and by Python."""
+    """Encodes texts, and decodes their ids and random ids, with the page and with Python."""
     ids = [row.tolist() for row in encoded(vocabulary, texts)]
     some = random.Random(2)
     rows = [[some.randrange(vocabulary.vocab_size) for _ in range(n % 12)] for n in range(300)]
@@ -119,7 +119,7 @@ def test_ids_and_texts_are_those_of_python(kind, tmp_path, run_script):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece", "unigram"])
 def test_real_text(kind, tmp_path, run_script, corpora):
-    """Ten thousand lines of news, and vocabularies that are learned from text like them."""
+    """Ten thousand lines of news, with vocabularies learned from similar text."""
     lines = []
     for language in ("en", "de"):
         with gzip.open(corpora / "news" / f"news.{language}.gz", "rt", encoding="utf-8") as file:

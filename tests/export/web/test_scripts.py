@@ -1,4 +1,4 @@
-"""The page's modules in node: they search, cut and write as Python does."""
+"""The page's modules in node: they search, split and format text as Python does."""
 
 import importlib.util
 from pathlib import Path
@@ -10,7 +10,7 @@ from keras_transformer.documents.case import case_of, in_sentence_case
 from keras_transformer.documents.sentences import cut, split
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "onnx_translate.py"
-# A model whose hypotheses are in one of 97 states, which tell what comes next.
+# A model whose hypotheses are each in one of 97 states, which determine the next token.
 STATES, V = 97, 12
 SEARCH = """
 import { search } from "./beam_search.js";
@@ -35,7 +35,7 @@ answer(found.map((row) => row.map(({ ids, score }) => [score, ids])));
 
 
 class Lattice:
-    """The same model for the example of the documentation, which is tested beside our search."""
+    """The same model for the documentation's example, whose search is tested against ours."""
 
     def __init__(self, table):
         self.table = table
@@ -104,7 +104,7 @@ def test_prefixes_and_the_best_alone(run_script, table):
 
 
 def test_early_stopping(run_script):
-    """After token 4, the end has probability 0.4; a longer translation would score more."""
+    """EOS always has probability 0.4, token 4 has 0.59: a longer translation scores higher."""
     table = np.full((STATES, V), np.log(0.6 / (V - 1)))
     table[:, 2], table[:, 4] = np.log(0.4), np.log(0.59)
     values = {"table": table.tolist(), "sources": [[4, 2]], "prefixes": []}
