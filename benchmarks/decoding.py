@@ -18,8 +18,8 @@ changes in the machine's speed affect all of them alike.
              a translation to 50 tokens more than its source, the others to 50 more than the longest
              source. OpenNMT-tf is skipped if it lacks layers of the model, such as rotary positions
 
---shape chooses the model and the sentences of `batch` and `single`. The preset `student` with 256
-sentences is the fastest:
+--shape chooses the model and the number of sentences for `batch` and `single`. `student`, the
+preset of that name with 256 sentences, gives the fastest translation:
 
     python benchmarks/decoding.py --cases=batch --shape=student --beams 1 4 --threads 1 2
 

@@ -6,15 +6,15 @@
 
 Prints one JSON line.
 
-- `markdown`, `html`: the number of documents; of those with the same structure as their source
-  according to another parser (the tokens of CommonMark's, or lxml's element tree); and, for
-  Markdown, of code spans and {{templates}} that were lost.
-- `po`: the number of entries without a translation, of those that were filled, of those that keep
-  all placeholders and roles, and of entries that had a translation and changed.
-- `paragraphs`: --source and --target have one sentence per line. Paragraphs are 1 to 8 lines,
-  joined by spaces. BLEU of the paragraphs, translated as whole texts and sentence by sentence.
-- `speed`: sentences per second, of the lines as one document with each line a paragraph, and of the
-  lines as separate sentences, in turn; and the ratio of the two.
+- `markdown`, `html`: numbers of documents, and of documents in which another parser finds the same
+  structure as in their source (CommonMark tokens, or lxml's element tree); for Markdown, also of
+  code spans and {{templates}} that were lost.
+- `po`: numbers of entries without a translation, of those that were filled, of those that keep all
+  placeholders and roles, and of entries that had a translation and changed.
+- `paragraphs`: BLEU of paragraphs, translated as whole texts and sentence by sentence. --source and
+  --target have one sentence per line; a paragraph is 1 to 8 lines, joined by spaces.
+- `speed`: sentences per second, translating the lines as one document of one-line paragraphs and,
+  in turn, one by one; and the ratio of the two.
 """
 
 import argparse
