@@ -1,9 +1,10 @@
-"""Tables (.tsv, .csv) and lines of JSON (.jsonl): the named columns are translated.
+"""Tables (.tsv, .csv) and JSON Lines (.jsonl): the named columns are translated.
 
-A column is named by its heading in the first line of a table, or by its number, from 1. If all are
-numbers, the first line is translated like the others. A cell may have several lines. Text that is
-not translated stays; in .csv, cells get quotation marks where they need them, and in .jsonl, a line
-with a text to translate is written anew. A translation stays within its cell.
+A column is named by its heading in the first line of a table, or by its number, counting from 1. If
+all columns are given by number, the first line is translated like the others. A cell may have
+several lines. Text that is not translated stays unchanged, except that .csv cells are quoted where
+needed, and a line of .jsonl with text to translate is rewritten. A translation stays within its
+cell.
 """
 
 import csv
@@ -24,16 +25,16 @@ Parts = list[str | Segment]
 
 
 def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
-    """Reads a table whose cells have tabs between them, and neither tabs nor line ends in them.
+    """Reads a table whose cells are separated by tabs and contain neither tabs nor line ends.
 
     Args:
         text: the table.
-        language: of the cells.
-        columns: names or numbers of those to be translated.
+        language: the language of the cells.
+        columns: the names or numbers of the columns to translate.
 
     Raises:
-        InputError: a name does not belong to exactly one column; or a line, which the error names,
-            lacks such a column or has more cells than the first line has names.
+        InputError: if a name does not belong to exactly one column, or if a line, which the error
+            names, lacks such a column or has more cells than the first line has names.
     """
     parts: Parts = []
     chosen = None
@@ -55,7 +56,7 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
 
 
 def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
-    """Reads comma-separated values, or those with the separator that the first line shows.
+    """Reads comma-separated values, or values with another separator found in the first line.
 
     The arguments and errors are those of `read_tsv`.
     """
@@ -83,15 +84,15 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
 
 
 def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Document:
-    """Reads objects of JSON, one a line, whose values are texts, or lists of texts.
+    """Reads JSON objects, one per line, whose values to translate are texts or lists of texts.
 
     Args:
         text: the lines.
-        language: of the texts.
+        language: the language of the texts.
         columns: the keys whose values are translated.
 
     Raises:
-        InputError: a line, which the error names, is not an object, or lacks such a key.
+        InputError: if a line, which the error names, is not an object or lacks such a key.
     """
     require(columns, "columns", "must name the keys to be translated", "none")
     parts: Parts = []
@@ -106,12 +107,12 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends. str.splitlines would also split at other characters."""
+    """Returns the lines with their ends. str.splitlines would also split at other characters."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
 def _cell(text: str, language: str, escape: Callable[[str], str]) -> Parts:
-    """The parts of a cell's text, all of which `escape` writes as the table does."""
+    """Returns the parts of a cell's text, each escaped for the table by `escape`."""
     return list(embedded(read_document(text, "text", language), escape))
 
 
@@ -125,7 +126,7 @@ def _in_tsv(text: str) -> str:
 
 
 def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yields the number of the first line of each row, its cells, and its line end."""
+    """Yields each row: the number of its first line, its cells, and its line end."""
     lines = list(io.StringIO(text, newline=""))
     rows = csv.reader(lines, delimiter=separator, strict=True)
     while rows.line_num < len(lines):
@@ -142,13 +143,13 @@ def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[str], str]]
 def _csv_row(cells: Sequence[str], separator: str) -> str:
     """Writes a row without its line end."""
     row = io.StringIO(newline="")
-    # The writer of Python 3.11 puts a cell in quotes for the characters of its own line end alone.
+    # Python 3.11 quotes cells with line ends only if their characters are in `lineterminator`.
     csv.writer(row, delimiter=separator, lineterminator="\r\n").writerow(cells)
     return row.getvalue().removesuffix("\r\n")
 
 
 def _csv_parts(text: str, language: str, separator: str) -> Parts:
-    """The parts of a cell that is translated. It has quotes only where it needs them."""
+    """Returns the parts of a translated cell, which is quoted only where needed."""
     segments = read_document(text, "text", language).segments
     if len(segments) > 1:  # on several lines
         return ['"', *_cell(text, language, _in_quotes), '"']
@@ -164,12 +165,12 @@ def _csv_parts(text: str, language: str, separator: str) -> Parts:
 
 
 def _in_quotes(text: str) -> str:
-    """Writes text as it stands between the quotes of a cell."""
+    """Escapes text for a quoted cell."""
     return text.replace('"', '""')
 
 
 def _json_parts(content: str, number: int, columns: Sequence[str], language: str) -> Parts:
-    """The parts of a line, which stays as it is if it has no text to translate."""
+    """Returns the parts of a line, which stays unchanged if it has no text to translate."""
     line = f"line {number}"
     try:
         row = json.loads(content)
@@ -205,19 +206,19 @@ def _json_parts(content: str, number: int, columns: Sequence[str], language: str
 
 
 def _as_json(value: Any, ensure_ascii: bool) -> str:
-    """Writes a value as JSON, in which half a surrogate pair, which UTF-8 lacks, is its number."""
+    """Writes a value as JSON. Lone surrogates, which UTF-8 cannot encode, are escaped."""
     written = json.dumps(value, ensure_ascii=ensure_ascii)
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 class _Chosen(NamedTuple):
-    """The columns of a table that are translated."""
+    """The columns of a table to translate."""
 
     places: set[int]  # from 0
-    names: Sequence[str] | None  # those of all columns, if the first row has names
+    names: Sequence[str] | None  # of all columns, if the first row has names
 
     def check(self, cells: Sequence[str], number: int) -> None:
-        """Refuses a row, by the number of its line, of which it is not clear what is where."""
+        """Rejects a row whose cells cannot be assigned to columns; the error gives its line."""
         least, line = max(self.places) + 1, f"line {number}"
         require(least <= len(cells), None, f"must have at least {least} columns", len(cells), line)
         if self.names is not None:
@@ -228,7 +229,7 @@ class _Chosen(NamedTuple):
 
 
 def _chosen(columns: Sequence[str], first_row: Sequence[str]) -> _Chosen:
-    """Finds columns by their numbers, or by their names in the first row."""
+    """Finds columns by number, or by their names in the first row."""
     require(
         columns, "columns", "must name the columns to be translated, or give their numbers", "none"
     )

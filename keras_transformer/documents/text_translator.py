@@ -1,4 +1,4 @@
-"""A Translator of sentences and of whole documents: what `keras_transformer.load` returns."""
+"""A Translator for sentences and whole documents, as returned by `keras_transformer.load`."""
 
 import copy
 import functools
@@ -22,27 +22,27 @@ from keras_transformer.translate.translator import Translator, require_one_each
 
 
 class TextTranslator(Translator):
-    """Translates sentences, as a Translator does, and documents of any format.
+    """Translates sentences, as a Translator does, and documents in any supported format.
 
     Attributes:
-        memory: the translations that are known, of `with_memory`.
+        memory: the translation memory; see `with_memory`.
     """
 
     memory = TranslationMemory({})
 
     def with_memory(self, translations: Mapping[str, str]) -> "TextTranslator":
-        """The same model with a translation memory.
+        """Returns the same model with a translation memory.
 
-        Sentences that it has, but for white space and placeholders, have one translation, which is
-        `from_memory`. The memory is not asked where a translation has a given beginning, and does
-        not know one that lacks a required phrase.
+        A sentence in the memory gets exactly one translation, marked as `from_memory`. White space
+        and placeholders need not match. The memory is not used with target prefixes, nor for a
+        translation that lacks a required phrase.
 
         Args:
-            translations: sentence -> its translation, both one line. For a model of several target
-                languages, each sentence begins with the code of one: ">>de<< A dog.".
+            translations: sentence -> its translation, both one line. For a model with several
+                target languages, each sentence begins with a language code: ">>de<< A dog.".
 
         Raises:
-            InputError: for a sentence without such a code; see `with_codes`.
+            InputError: if a sentence lacks such a code; see `with_codes`.
         """
         sources = self.with_codes(translations)
         changed = copy.copy(self)
@@ -59,7 +59,7 @@ class TextTranslator(Translator):
         scores: bool = True,
         exact: int | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
-        """Like that of a Translator; what the memory has is answered by it."""
+        """Translates as `Translator.translate_coded` does, but uses the memory where it can."""
         search = functools.partial(
             super().translate_coded,
             progress=progress,
@@ -88,7 +88,7 @@ class TextTranslator(Translator):
     def _remembered(
         self, texts: Sequence[str], targets: Sequence[str], aligned: bool, scores: bool
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
-        """Makes answers of what the memory has; scores and alignments are the model's."""
+        """Makes answers from translations in the memory; the model scores and aligns them."""
         tokens = [len(ids) + 1 for ids in encoded(self.vocabularies.target, targets)]
         answers = [
             Translation(target, None, None, count, from_memory=True)
@@ -118,25 +118,26 @@ class TextTranslator(Translator):
         progress: bool = False,
         to: str | None = None,
     ) -> str | bytes:
-        """Returns a document with its sentences translated, and all else as it is.
+        """Returns a document with its sentences translated and everything else unchanged.
 
         Args:
-            text: all of the document; bytes, as is what is returned, if the format is an archive
-                (docx, odt, pptx, odp, epub).
-            format: a name of documents.formats.FORMATS; in "text", each line is a paragraph.
-            language: of the text, as "en"; if not given, that of the model's data, or English. It
-                says where sentences end.
-            case: "auto" translates sentences in capitals, and titles, as if they were none;
-                "keep" gives the model what is written.
-            terminology: source phrases, and what the translations of sentences with them contain.
-            columns: of a table (tsv, csv, jsonl), those that are translated: their names or, from
-                1, their numbers, both as strings: ["text", "3"].
-            progress: whether to draw a bar on stderr.
-            to: the language to translate into, of a model of several; see `with_codes`.
+            text: the whole document. If the format is an archive (docx, odt, pptx, odp, epub), it
+                is bytes, and so is the result.
+            format: a name in documents.formats.FORMATS; in "text", each line is a paragraph.
+            language: the language of the text, such as "en", which determines where sentences end;
+                by default that of the model's data, or English.
+            case: "auto" translates sentences in capitals, and titles, as if they were written in
+                sentence case; "keep" passes the text to the model as written.
+            terminology: source phrase -> phrase that translations of sentences with it must
+                contain.
+            columns: the columns of a table (tsv, csv, jsonl) to translate, as strings: their names,
+                or their numbers, counting from 1: ["text", "3"].
+            progress: whether to show a progress bar on stderr.
+            to: the target language, for a model with several; see `with_codes`.
 
         Raises:
-            InputError: for another format, one whose packages are not installed, text that the
-                format cannot be, or a language that is missing or unknown.
+            InputError: if the format is unknown, its packages are not installed, the text is
+                invalid in this format, or a language is missing or unknown.
         """
         translator = self.document_translator(language, case, terminology, to=to)
         document = read_document(text, format, translator.language, columns, translator.target)
@@ -154,9 +155,9 @@ class TextTranslator(Translator):
         to: str | None = None,
         counts: AnswerCounts | None = None,
     ) -> DocumentTranslator:
-        """Returns what `translate_document` translates the parts of documents with.
+        """Returns the DocumentTranslator that `translate_document` uses.
 
-        `counts` are added to.
+        The answers are added to `counts`, if given.
         """
         (documents,) = self.document_translators(1, language, case, terminology, to, counts)
         return documents
@@ -170,23 +171,23 @@ class TextTranslator(Translator):
         to: str | None = None,
         counts: AnswerCounts | None = None,
     ) -> list[DocumentTranslator]:
-        """Returns one for each of the best `count` translations of a document, the best first.
+        """Returns translators for the best `count` translations of a document, the best first.
 
-        Sentences become their best translation in the first one, their second best in the next one;
-        the last one of a sentence that has no more. All of them together search once for each
-        sentence, and keep what they find: they are for documents that fit into memory.
+        The first uses the best translation of each sentence, the second its second best, and so on,
+        or its last one if it has no more. Together they search once per sentence and keep the
+        results, so they are for documents that fit into memory.
 
         Args:
-            count: up to `beam_size`.
-            language, case, terminology, to: as `translate_document` takes them.
-            counts: are added to.
+            count: at most `beam_size`.
+            language, case, terminology, to: as for `translate_document`.
+            counts: statistics to which the answers are added, or None.
         """
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
         check_terminology(terminology)
         check_language(language)
-        self.with_codes([], to)  # refuses a language at once
-        # By expected utility, the best translation can be any of those that were searched.
+        self.with_codes([], to)  # rejects an unsupported language at once
+        # By expected utility, any translation that the search finds can be the best.
         exact = count if self.config.mbr is None else self.config.exact
 
         def search(texts: Sequence[str], aligned: bool) -> list[list]:
@@ -207,7 +208,7 @@ class TextTranslator(Translator):
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         languages = (self.card.origin.data or {}).get("languages") or ["en"]
-        limit = self.source_limit - 1 - self._has_codes  # EOS and a code are among its subwords
+        limit = self.source_limit - 1 - self._has_codes  # the subwords include EOS and a code
         models = [
             Model(
                 functools.partial(sentences.translate, rank),
@@ -225,11 +226,11 @@ class TextTranslator(Translator):
 
     @functools.cached_property
     def _only_target(self) -> str | None:
-        """The target language of a model that has one; None where it is not known."""
+        """Returns the only target language, or None if there are several or it is unknown."""
         known = model_languages(self.card.to_json())
         return known.targets[0] if known and len(known.targets) == 1 else None
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
-        """Raises an InputError: a Parser, which a parsing model has, returns trees."""
+        """Raises an InputError: only the Parser of a parsing model returns trees."""
         received = "a translation model, which has translate, score and attention"
         raise InputError("parse", "must be asked of a parsing model", received)

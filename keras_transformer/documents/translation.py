@@ -1,8 +1,8 @@
-"""Translates documents of any length, some thousand sentences at a time.
+"""Translates documents of any length, a few thousand sentences at a time.
 
-A model translates sentences: each is given to it once, without its marks (marked.py), and those
-longer than it reads are cut (sentences.py). Where marks come back depends on what is aligned with
-what (placement.py), which costs more than a translation: it is asked for only where it matters.
+The model translates each distinct sentence once, without its marks (marked.py); sentences longer
+than its limit are split (sentences.py). Marks are restored by alignment (placement.py), which costs
+more than the translation and is therefore only computed where it matters.
 """
 
 import dataclasses
@@ -25,11 +25,11 @@ from keras_transformer.documents.sentences import (
 from keras_transformer.errors import require
 from keras_transformer.translate.answers import Link, Span
 
-CHUNK_SENTENCES = 2048  # translated at once: enough for batches of similar length, little memory
+CHUNK_SENTENCES = 2048  # per call: enough to batch sentences of similar length, in little memory
 
 
 class AlignedText(NamedTuple):
-    """A translation, and what is aligned with what in it and its source."""
+    """A translation, and its alignment with the source."""
 
     text: str
     links: Sequence[Link] = ()
@@ -39,23 +39,23 @@ class Model(NamedTuple):
     """A translator of sentences."""
 
     translate: Callable[[Sequence[str]], list[str]]
-    align: Callable[[Sequence[str]], list[AlignedText]]  # translates, too
+    align: Callable[[Sequence[str]], list[AlignedText]]  # also translates
     count_subwords: Callable[[Sequence[str]], list[int]]
-    limit: int  # the most subwords of a sentence
-    # Whether a translation memory has a text, whose translation is then none of the model's.
+    limit: int  # maximum subwords of a sentence
+    # Whether a text is in the translation memory, and so is not translated by the model.
     knows: Callable[[str], bool] = lambda text: False
 
 
 class _Sentence(MarkedSentence):
-    """A sentence of a segment, and what it becomes.
+    """A sentence of a segment, and its translation.
 
     Attributes:
-        is_known: whether a translation memory has it.
-        is_whole: whether it has it with placeholders, for which no place needs to be found.
-        case: how its words are written.
-        given: what the model is given; of a sentence that is known, what the memory has.
-        pieces: what it becomes; the sentence itself until it is translated.
-        is_changed: whether that is anything else.
+        is_known: whether it is in the translation memory.
+        is_whole: whether the memory has it with its placeholders, which then need not be placed.
+        case: how its words are capitalized.
+        given: the text to translate; for a known sentence, the text as found in the memory.
+        pieces: its translation; the sentence itself until it is translated.
+        is_changed: whether `pieces` differ from the sentence.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class _Sentence(MarkedSentence):
         return not self.is_whole and super().needs_alignment
 
     def take(self, translation: AlignedText) -> None:
-        """Becomes a translation of `given`; it stays as it is where a model has nothing to say."""
+        """Takes the translation of `given`; an empty or equal one leaves the sentence unchanged."""
         if translation.text == self.given or not translation.text.strip():
             return
-        text = re.sub("[\r\n]", " ", translation.text)  # a line break would be one of the document
+        text = re.sub("[\r\n]", " ", translation.text)  # it must not add a line break
         pieces = [text] if self.is_whole else place(self, text, translation.links)
         if self.case is Case.CAPITALS:
             pieces = [piece if isinstance(piece, Mark) else piece.upper() for piece in pieces]
@@ -95,21 +95,21 @@ class _Sentence(MarkedSentence):
 
 
 class TranslatedSentence(NamedTuple):
-    """A sentence of a text, and where its translation is in that of the text."""
+    """A sentence of a text, and the place of its translation in the text's translation."""
 
     source: str
     translation: str
-    start: int  # characters of the whole translation before it
+    start: int  # in characters of the text's translation
     end: int
     from_memory: bool
 
 
 @dataclasses.dataclass
 class _Paragraph:
-    """A segment, cut into sentences.
+    """A segment, split into sentences.
 
-    `between` has what is before, between and after them, one item more than there are sentences;
-    `inner` what becomes of the parts of those marks that hold language.
+    `between` has the pieces before, between and after the sentences, one item more than there are
+    sentences. `inner` has the parts of the marks that contain language.
     """
 
     segment: Segment
@@ -123,14 +123,14 @@ class DocumentTranslator:
     """Translates documents in one language.
 
     Args:
-        model: what translates sentences.
-        language: of the text, as "en": it says where sentences end.
-        case: "auto" translates sentences in capitals as if they were not, and titles; "keep"
-            gives the model what is written.
-        target: the language of the translations, if it is known.
+        model: translates the sentences.
+        language: the language of the text, such as "en", which determines where sentences end.
+        case: "auto" translates sentences in capitals, and titles, as if they were written in
+            sentence case; "keep" passes the text to the model as written.
+        target: the language of the translations, if known.
 
     Raises:
-        InputError: for another case.
+        InputError: for any other `case`.
     """
 
     def __init__(self, model: Model, language: str, case: str = "auto", target: str | None = None):
@@ -141,7 +141,7 @@ class DocumentTranslator:
         self.target = target
 
     def translate(self, parts: Iterable[str | Segment]) -> Iterator[str]:
-        """Yields each part as it is, or its translation, and holds some thousand sentences."""
+        """Yields strings unchanged and segments translated, a few thousand sentences at a time."""
         chunk: list[str | _Paragraph] = []
         count = 0
         for part in parts:
@@ -157,14 +157,14 @@ class DocumentTranslator:
     def translate_sentences(
         self, parts: Iterable[str | Segment]
     ) -> tuple[str, list[TranslatedSentence]]:
-        """Translates a text at once, and tells its sentences.
+        """Translates a whole text at once, and lists its sentences.
 
         Args:
-            parts: of plain text (plain.py, wrapped.py): what their segments write does not depend
-                on what is beside it.
+            parts: the parts of plain text (plain.py, wrapped.py), whose segments write each piece
+                independently of its neighbours.
 
         Returns:
-            The translation of all of it, and each sentence in its order.
+            The translation of the text, and its sentences in order.
         """
         chunk = [self._paragraph(part) if isinstance(part, Segment) else part for part in parts]
         self._translate_paragraphs(list(_paragraphs(chunk)))
@@ -183,13 +183,13 @@ class DocumentTranslator:
         return text, found
 
     def _paragraph(self, segment: Segment) -> _Paragraph:
-        """Cuts a segment into sentences; none begins within a mark."""
+        """Splits a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
         within, tabs = _places_within(segment), _places_after_tabs(segment)
         spans: list[Span] = []
         found = split(segment.text, self.language, tabs)
         is_plain = len(found) > 1 and _is_plain(_marks_in(segment.nodes))
-        if is_plain and self.model.knows(segment.text):  # the memory has several sentences as one
+        if is_plain and self.model.knows(segment.text):  # the memory has them as one sentence
             found = [(found[0][0], found[-1][1])]
         for start, end in found:
             if spans and start in within:
@@ -206,7 +206,7 @@ class DocumentTranslator:
     def _sentences(
         self, segment: Segment, spans: list[Span]
     ) -> tuple[list[_Sentence], list[list[Piece]]]:
-        """Makes the sentences of a segment, and what is between them."""
+        """Returns the sentences of a segment, and the pieces before, between and after them."""
         cut_nodes = regions(segment.nodes, spans)
         knows = self.model.knows
         sentences = [_Sentence(nodes, self._case_of, knows) for nodes in cut_nodes[1::2]]
@@ -230,11 +230,11 @@ class DocumentTranslator:
             self._translate(sentences[start : start + CHUNK_SENTENCES])
 
     def _fit(self, paragraphs: Sequence[_Paragraph]) -> None:
-        """Cuts the sentences that are longer than the model reads."""
+        """Splits sentences that are too long for the model."""
         limit = self.model.limit
         sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
         texts = {sentence.given for sentence in sentences}
-        # No character of ASCII has several subwords; there may be one for the beginning.
+        # An ASCII character has at most one subword; there may be one more for the beginning.
         fitting = {text for text in texts if text.isascii() and len(text) < limit}
         fitting.update(sentence.given for sentence in sentences if sentence.is_known)
         counted = [text for text in texts - fitting if len(text) <= limit * MOST_CHARACTERS]
@@ -245,7 +245,7 @@ class DocumentTranslator:
                 self._cut(paragraph, fitting)
 
     def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> None:
-        """Cuts the sentences of a paragraph that do not fit."""
+        """Splits the sentences of a paragraph that are too long."""
         text = paragraph.segment.text
         within = _places_within(paragraph.segment)
 
@@ -262,7 +262,7 @@ class DocumentTranslator:
         paragraph.sentences, paragraph.between = self._sentences(paragraph.segment, spans)
 
     def _translate(self, sentences: Sequence[_Sentence]) -> None:
-        """Translates sentences, equal ones once."""
+        """Translates sentences, each distinct one once."""
         needing = [each for each in sentences if each.needs_alignment]
         marked = list(dict.fromkeys(each.given for each in needing))
         found = dict(zip(marked, self.model.align(marked) if marked else [], strict=True))
@@ -278,22 +278,22 @@ def _marks_in(nodes: Sequence[Node]) -> list[Mark]:
 
 
 def _is_plain(marks: Sequence[Mark]) -> bool:
-    """Whether marks are placeholders and line breaks of plain text alone."""
+    """Whether all marks are placeholders or line breaks of plain text."""
     return all(mark.source is None or mark.source.isspace() for mark in marks)
 
 
 def _places_within(segment: Segment) -> set[int]:
-    """The places of a segment's text within marks, at which no sentence begins."""
+    """Returns the places within marks in a segment's text, where no sentence may begin."""
     return {place for _, start, end in _marks(segment) for place in range(start + 1, end)}
 
 
 def _places_after_tabs(segment: Segment) -> list[int]:
-    """The places after marks that read as a tab, which is between columns, and in no sentence."""
+    """Returns the places after tabs, which separate columns and thus sentences."""
     return [end for mark, _, end in _marks(segment) if mark.text == "\t"]
 
 
 def _marks(segment: Segment) -> Iterator[tuple[Mark, int, int]]:
-    """Yields the marks of a segment, and where they begin and end in its text."""
+    """Yields the marks of a segment, with their start and end in its text."""
     start = 0
     for piece in pieces_of(segment.nodes):
         end = start + len(piece if isinstance(piece, str) else piece.text)
@@ -303,7 +303,7 @@ def _marks(segment: Segment) -> Iterator[tuple[Mark, int, int]]:
 
 
 def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
-    """Yields the paragraphs among parts, and those in their marks."""
+    """Yields the paragraphs among parts, and those within their marks."""
     for part in parts:
         if not isinstance(part, str):
             yield part
@@ -312,7 +312,7 @@ def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
 
 
 def _written(paragraph: _Paragraph) -> str:
-    """Writes a paragraph as its document does."""
+    """Returns a paragraph as written in its document's format."""
     inner = {
         mark: "".join(part if isinstance(part, str) else _written(part) for part in parts)
         for mark, parts in paragraph.inner.items()
@@ -332,7 +332,7 @@ def _written(paragraph: _Paragraph) -> str:
 
 
 def _pieces(paragraph: _Paragraph) -> Iterator[tuple[_Sentence | None, list[Piece]]]:
-    """Yields what a paragraph becomes: each sentence, and what is beside it, which has None."""
+    """Yields the output in order: each sentence with its pieces, and None with those between."""
     yield None, paragraph.between[0]
     for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
         yield sentence, sentence.pieces
@@ -342,7 +342,7 @@ def _pieces(paragraph: _Paragraph) -> Iterator[tuple[_Sentence | None, list[Piec
 
 
 def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:
-    """Whether a sentence needed no space after it, as in Chinese, and its translation does."""
+    """Whether a translation needs a space after it that its source, as in Chinese, does not."""
     if any(isinstance(piece, str) for piece in after) or not sentence.is_changed:
         return False
     texts = [piece for piece in sentence.pieces if isinstance(piece, str)]

@@ -1,16 +1,16 @@
-r"""Plain text whose paragraphs go over several lines, as in e-mails, READMEs and text of a PDF.
+r"""Plain text with paragraphs wrapped over several lines, as in e-mails, READMEs and PDFs.
 
     > The committee met on Tuesday, and it
     > decided nothing. It will meet again.
 
-is one paragraph, quoted, of two sentences. A line goes on in the next one where it was wrapped:
-where the first word of the next line did not fit, or where a long line ends within a sentence and
-the next one begins with a small letter. A short line, such as one of an address, goes on in none.
-Nor does a line go on in an item of a list, in an empty line, in one that is indented more, or in
-one with more or fewer signs of quotation.
+is one quoted paragraph with two sentences. A line continues on the next one if it was wrapped: if
+the first word of the next line did not fit, or if a long line ends within a sentence and the next
+one begins with a lowercase letter. A short line, such as one in an address, does not continue. Nor
+does a line continue into a list item, an empty line, a line with more indentation, or a line with
+more or fewer quote markers (>).
 
-Each line break within a paragraph reads as a space, and comes back about where it was. A word that
-a hyphen divides at the end of a line reads as one, and the line break comes after it:
+Each line break within a paragraph reads as a space, and is restored near its original place. A word
+hyphenated at the end of a line reads as one word, and the line break is restored after it:
 
     The committee met in the build-
     ing of the bank.                    reads as "The committee met in the building of the bank."
@@ -26,44 +26,44 @@ from keras_transformer.documents.placeholders import ITEM_SIGN
 from keras_transformer.documents.segment_builder import SegmentBuilder, joined
 from keras_transformer.documents.segments import Document, Segment, as_written
 
-WIDTHS = range(40, 121)  # characters of a line at which texts are wrapped
+WIDTHS = range(40, 121)  # possible widths of wrapped text, in characters
 _QUOTATION = re.compile(r"(?:\s*>)+\s?")
 _ITEM = re.compile(rf"{ITEM_SIGN}\s+")
-# The parts of a word before a hyphen at the end of a line; in a URL, a hyphen divides no word.
+# The parts of a word before a hyphen at the end of a line. Hyphens in URLs do not divide words.
 _DIVIDED = re.compile(
     r"(?:\A|[\s(\[\"'„“‚‘«»–—])(?P<before>(?:[^\W\d_]+-)*)(?P<part>[^\W\d_]+)[-\u2010\u00ad]\Z"
 )
 SOFT_HYPHEN = "\u00ad"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-# Before these, a hyphen stands for a part of a word that follows: "Haupt- und Nebensatz".
+# Before these, a hyphen stands for part of a later compound: "Haupt- und Nebensatz".
 _CONJUNCTIONS = (
     *("and", "or", "to", "und", "oder", "bzw", "bis", "sowie"),
     *("et", "ou", "en", "of", "och", "eller"),
 )
-# A text looks wrapped if of so many lines at least one goes on in the next one, by its words alone.
+# A text looks wrapped if at least one in this many lines continues, judging by its words alone.
 _LINES_FOR_ONE = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class _Line:
-    """A line, in its parts."""
+    """A line, split into parts."""
 
-    before: str  # signs of quotation and spaces
+    before: str  # quote markers and spaces
     content: str
-    end: str  # the spaces at its end
-    depth: int  # signs of quotation
-    indentation: int  # spaces before the content, without those of the quotation
-    hanging: int  # the same, and the sign of an item: where the lines after it may be indented to
+    end: str  # trailing spaces
+    depth: int  # number of quote markers
+    indentation: int  # spaces before the content, not counting those of the quote markers
+    hanging: int  # the same plus an item's bullet or number: the most for the lines after it
     is_item: bool
 
     @property
     def width(self) -> int:
-        """Characters of the line without signs of quotation."""
+        """Returns the width in characters, without quote markers."""
         return self.indentation + len(self.content)
 
     @property
     def has_letters(self) -> bool:
-        """Whether there is language in the line: a ruled line has none."""
+        """Whether the line contains language, unlike a ruled line."""
         return any(map(str.isalpha, self.content))
 
 
@@ -82,14 +82,14 @@ def read(text: str, language: str) -> Document:
 
 
 def _segment(paragraph: Sequence[_Line], words: Collection[str]) -> list[str | Segment]:
-    """The segment of a paragraph, and what is beside it.
+    """Returns the segment of a paragraph, and the parts beside it.
 
     Args:
-        paragraph: its lines.
-        words: those of the whole text, with the hyphens that they have within a line.
+        paragraph: the lines of the paragraph.
+        words: the words of the whole text, including those hyphenated within a line.
     """
     builder = SegmentBuilder(as_written)
-    content = paragraph[0].content  # what is left of a line
+    content = paragraph[0].content  # the rest of a line
     for line, following in pairwise(paragraph):
         line_break = f"{line.end}\n{following.before}"
         divided = _divided(content, following.content, words)
@@ -111,13 +111,13 @@ def _segment(paragraph: Sequence[_Line], words: Collection[str]) -> list[str | S
 
 
 def _divided(content: str, following: str, words: Collection[str]) -> str | None:
-    """A line as it reads if it ends in a part of a word, whose rest the next line begins with.
+    """Returns how a line reads if it ends in a hyphenated word that the next line continues.
 
-    The hyphen stays before a capital ("Baden-Baden"), and if the word has another one, or has it
-    elsewhere in the text.
+    The hyphen is kept before a capital ("Baden-Baden"), if the word has another hyphen, or if it is
+    written with the hyphen elsewhere in the text.
 
     Returns:
-        The line, or None if it does not end so.
+        The line, or None if it does not end in a hyphenated word.
     """
     divided, rest = _DIVIDED.search(content), _WORD.match(following)
     if divided is None or rest is None or rest[0] in _CONJUNCTIONS:
@@ -130,10 +130,10 @@ def _divided(content: str, following: str, words: Collection[str]) -> str | None
 
 
 def continued_line(text: str) -> int | None:
-    """The number, from 1, of a line that goes on in the next one, in a text that looks wrapped.
+    """Returns the number, from 1, of the first line that continues, if a text looks wrapped.
 
-    Only words are looked at: a long line ends without a mark of punctuation, and the next one
-    begins with a small letter. None if the text does not look wrapped.
+    This is judged by words alone: a long line ends within a sentence, and the next one begins with
+    a lowercase letter. Returns None if the text does not look wrapped.
     """
     lines = [_line(line) for line in text.split("\n")]
     continued = [
@@ -163,13 +163,13 @@ def _line(text: str) -> _Line:
 
 
 def _width(lines: Sequence[_Line]) -> int | None:
-    """The width at which a text was wrapped: the one that explains the ends of the most lines.
+    """Returns the width at which a text was wrapped: the one that explains the most line ends.
 
-    The end of a line is explained by each width in which the line fits, but not with the first
+    A width explains the end of a line if the line fits into it, but not together with the first
     word of the next line.
 
     Returns:
-        The width, in characters, or None if none explains a quarter of the ends.
+        The width in characters, or None if no width explains a quarter of the line ends.
     """
     votes: Counter[int] = Counter()
     pairs = [pair for pair in pairwise(lines) if _are_together(*pair)]
@@ -180,13 +180,13 @@ def _width(lines: Sequence[_Line]) -> int | None:
 
 
 def _explaining(line: _Line, following: _Line) -> Sequence[int]:
-    """The widths that explain why a line ends where it does."""
+    """Returns the widths that explain why a line ends where it does."""
     first_word = following.content.split(maxsplit=1)[0]
     return range(max(line.width, WIDTHS.start), min(line.width + 1 + len(first_word), WIDTHS.stop))
 
 
 def _are_together(line: _Line, following: _Line) -> bool:
-    """Whether two lines may be of the same paragraph, however long they are."""
+    """Whether two lines may belong to the same paragraph, regardless of their lengths."""
     return (
         line.has_letters
         and following.has_letters
@@ -197,14 +197,14 @@ def _are_together(line: _Line, following: _Line) -> bool:
 
 
 def _goes_on_by_words(line: _Line, following: _Line) -> bool:
-    """Whether a long line ends within a sentence, and the next one begins with a small letter."""
+    """Whether a long line ends within a sentence and the next begins with a lowercase letter."""
     is_within_sentence = line.content[-1].isalnum() or line.content[-1] == ","
     is_within_sentence |= _DIVIDED.search(line.content) is not None
     return line.width in WIDTHS and is_within_sentence and following.content[0].islower()
 
 
 def _goes_on(line: _Line, following: _Line, width: int | None) -> bool:
-    """Whether a line goes on in the next one, in a text that was wrapped at a width."""
+    """Whether a line continues on the next one, in a text wrapped at `width`."""
     if not _are_together(line, following):
         return False
     if _goes_on_by_words(line, following):
@@ -216,7 +216,7 @@ def _goes_on(line: _Line, following: _Line, width: int | None) -> bool:
 
 
 def _paragraphs(lines: Sequence[_Line], width: int | None) -> Iterator[list[_Line]]:
-    """Yields the lines of each paragraph; one of a line for each line that is empty."""
+    """Yields the lines of each paragraph; an empty line is a paragraph of its own."""
     paragraph = [lines[0]]
     for line, following in pairwise(lines):
         if _goes_on(line, following, width):

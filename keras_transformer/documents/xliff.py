@@ -1,12 +1,12 @@
-"""XLIFF 1.2 and 2.0: units without a translation are filled, all else stays as it is.
+"""XLIFF 1.2 and 2.0: units without a translation are filled; everything else stays unchanged.
 
 A unit's text is translated into its empty `<target>`, or into a new one after the source. Tags
-within a source are marks: pairs as `<g>`, `<pc>` and `<mrk>`, and single ones as `<x/>` and `<ph>`,
-whose content is code. A `<mrk>` with translate="no" or mtype="protected" has words that stay as
-they are.
+within a source are marks: pairs such as `<g>`, `<pc>` and `<mrk>`, and single tags such as `<x/>`
+and `<ph>`, whose content is code. The words in a `<mrk>` with translate="no" or mtype="protected"
+are not translated.
 
-A `<target>` is empty if it has neither text nor a tag but `<mrk>`: some editors write the numbers
-of the sentences before there are translations of them.
+A `<target>` is empty if it has no text and no tags other than `<mrk>`: some editors number the
+sentences there before they are translated.
 """
 
 import dataclasses
@@ -26,18 +26,18 @@ from keras_transformer.documents.segments import (
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 from keras_transformer.errors import require
 
-UNITS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0: they have a source and a target
-# What names the languages of source and target, in versions 1.2 and 2.0.
+UNITS = ("trans-unit", "segment")  # in XLIFF 1.2 and 2.0; each has a source and a target
+# The attributes for the languages of source and target, in versions 1.2 and 2.0.
 LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
-TEXT_TAGS = ("g", "pc", "mrk")  # inline tags with text in them; of all others the content is code
+TEXT_TAGS = ("g", "pc", "mrk")  # inline tags that contain text; the content of others is code
 
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A source and what stands for its translation."""
+    """A source, and the place for its translation."""
 
     source: Segment
-    place: tuple[int, int]  # bytes of an empty <target>, or those of the place for a new one
+    place: tuple[int, int]  # bytes of the <target>, or of the place for a new one
     target_tag: str  # the start tag of the <target>, with its attributes
     target: str  # the translation, without tags
     has_target: bool
@@ -48,15 +48,15 @@ class Unit:
 def read(text: str, language: str) -> Document:
     """Reads an XLIFF file.
 
-    The parts to be translated are the places of the targets, so their source is empty.
+    The segments stand in the places of the targets, so their own source is empty.
 
     Args:
         text: the file.
-        language: of the sources; they are not cut here, so it does not matter.
+        language: the language of the sources. It does not matter, as they are not split here.
 
     Raises:
-        InputError: if it is not well-formed or declares entities, naming the line, or if it has no
-            `<xliff>`.
+        InputError: if the file is not well-formed or declares entities (the error names the line),
+            or if it has no `<xliff>`.
     """
     xml = XmlSource(text)
     return Document(
@@ -69,10 +69,10 @@ def read(text: str, language: str) -> Document:
 
 
 def units(text: str) -> list[Unit]:
-    """The units of an XLIFF file.
+    """Returns the units of an XLIFF file.
 
     Raises:
-        InputError: as `read` does.
+        InputError: as for `read`.
     """
     return list(_units(XmlSource(text)))
 
@@ -86,7 +86,7 @@ def _units(xml: XmlSource) -> Iterator[Unit]:
 def _units_in(
     xml: XmlSource, element: XmlElement, is_locked: bool, languages: tuple[str, str] | None
 ) -> Iterator[Unit]:
-    """Yields the units in an element, with the languages and locks that its parents give it."""
+    """Yields the units in an element; they inherit languages and locks from their parents."""
     attributes = element.attributes
     is_locked = {"yes": False, "no": True}.get(attributes.get("translate"), is_locked)
     for source, target in LANGUAGES:
@@ -102,7 +102,7 @@ def _units_in(
 def _unit(
     xml: XmlSource, element: XmlElement, is_locked: bool, languages: tuple[str, str] | None
 ) -> Unit:
-    """Reads a unit; suggestions in it, which have sources, too, are not directly in it."""
+    """Reads a unit. The sources of suggestions are not its direct children."""
     source, target = element.child("source"), element.child("target")
     nodes = [] if source is None else _nodes(xml, source)
     segment = Segment("", nodes, writing_with(escape))
@@ -118,7 +118,7 @@ def _unit(
 
 
 def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:
-    """The text and the tags in a source."""
+    """Returns the text and the tags in a source."""
     nodes: list[Node] = []
     for child in element.children:
         if isinstance(child, str):
@@ -136,7 +136,7 @@ def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:
 
 
 def _text(element: XmlElement) -> str:
-    """The text in an element that is no code."""
+    """Returns the text in an element, without code."""
     texts = (
         child if isinstance(child, str) else _text(child)
         for child in element.children
@@ -146,7 +146,7 @@ def _text(element: XmlElement) -> str:
 
 
 def _is_protected(element: XmlElement) -> bool:
-    """Whether the words in a <mrk> stay as they are."""
+    """Whether the words in a <mrk> must stay untranslated."""
     return element.attributes.get("translate") == "no" or (
         element.attributes.get("mtype") == "protected"
     )

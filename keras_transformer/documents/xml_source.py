@@ -1,7 +1,7 @@
-"""XML as a tree that knows where in the text each element stands.
+"""XML as a tree that records the place of each element in the text.
 
-Python's expat reads it. What is not translated is never written anew, but comes back as it is:
-the order and the quotes of attributes, white space, characters written as numbers.
+It is parsed by Python's expat. Source that is not translated is never rewritten: the order and
+quotes of attributes, white space, and numeric character references are kept.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ _ATTRIBUTE = re.compile(
 class XmlElement:
     """An element, or a comment, which has no name.
 
-    The places are bytes of the text in UTF-8.
+    Places are byte offsets in the text in UTF-8.
     """
 
-    name: str  # as it is written, with its prefix
+    name: str  # as written, with its prefix
     attributes: dict[str, str]
     start: int
     content_start: int  # after its start tag
@@ -40,50 +40,51 @@ class XmlElement:
 
     @property
     def local(self) -> str:
-        """Its name without a prefix."""
+        """Returns its name without the prefix."""
         return self.name.rpartition(":")[2]
 
     @property
     def is_alone(self) -> bool:
-        """Whether one tag is all of it: <x/>."""
+        """Whether it is a single tag, such as <x/>."""
         return self.content_start == self.end
 
     @property
     def elements(self) -> list["XmlElement"]:
-        """Those directly in it, and comments."""
+        """Returns its child elements, including comments."""
         return [child for child in self.children if not isinstance(child, str)]
 
     @property
     def text(self) -> str:
-        """All text in it."""
+        """Returns all text in it."""
         return "".join(child if isinstance(child, str) else child.text for child in self.children)
 
     def child(self, name: str) -> "XmlElement | None":
-        """The last one directly in it with a name (with or without its prefix), if there is one."""
+        """Returns its last child element with a name (with or without the prefix), if any."""
         found = [child for child in self.elements if name in (child.name, child.local)]
         return found[-1] if found else None
 
     def walk(self) -> Iterator["XmlElement"]:
-        """Yields it, and all that are in it, in their order."""
+        """Yields it and all elements in it, in document order."""
         yield self
         for child in self.elements:
             yield from child.walk()
 
 
 class XmlSource:
-    """A text that is XML.
+    """A text in XML.
 
     Attributes:
-        root: the element around all others.
+        root: the root element.
 
     Raises:
-        InputError: if it is not well-formed, nested deeply, or declares entities, naming the line.
+        InputError: naming the line, if the text is not well-formed, is nested too deeply, or
+            declares entities.
     """
 
     def __init__(self, text: str):
         self._content = text.encode("utf-8")
         self._open = [XmlElement("", {}, 0, 0)]
-        self._parser = expat.ParserCreate("utf-8")  # the text has been decoded: as it says or not
+        self._parser = expat.ParserCreate("utf-8")  # whatever the document declares
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._begin
         self._parser.EndElementHandler = self._end
@@ -98,22 +99,22 @@ class XmlSource:
         self.root = self._open[0].elements[-1]
 
     def source(self, start: int, end: int | None = None) -> str:
-        """The text of the bytes from start to end, or to the end of all."""
+        """Returns the text from byte `start` to byte `end`, or to the end of the document."""
         return self._content[start:end].decode("utf-8")
 
     def parts(self, found: Iterable[Found], start: int = 0, end: int | None = None) -> Parts:
-        """The text from one byte to another, with parts in place of what was found there."""
+        """Returns the text from byte `start` to byte `end`, with the parts that were found."""
         return with_found(self.source, found, start, end)
 
     def content(self, element: XmlElement) -> Iterator[Found]:
-        """Yields the text of an element with nothing else in it, if it is language."""
+        """Yields the text of an element without child elements, if it contains language."""
         if any(map(str.isalpha, element.text)) and not element.elements:
             start, end = element.content_start, element.content_end
             segment = Segment(self.source(start, end), [element.text], writing_with(escape))
             yield Found(start, end, [segment])
 
     def attributes(self, element: XmlElement, names: Container[str]) -> Iterator[Found]:
-        """Yields the values of attributes, as far as they are language."""
+        """Yields the values of the named attributes that contain language."""
         for match in _ATTRIBUTE.finditer(self._content[element.start : element.content_start]):
             value = element.attributes.get(match["name"].decode("utf-8"), "")
             if match["name"].decode("utf-8") in names and any(map(str.isalpha, value)):
@@ -147,12 +148,12 @@ class XmlSource:
         self._open[-1].children.append(XmlElement("", {}, start, end, end, end))
 
     def _refuse_entity(self, name: str, *declaration) -> None:
-        """Refuses what could be a whole text, with tags, at each place that names it."""
+        """Rejects an entity, as every reference to it could stand for a whole text with tags."""
         line = f"line {self._parser.CurrentLineNumber}"
         raise InputError(None, "must not declare entities", name, line)
 
     def _tag_end(self, start: int) -> int:
-        """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""
+        """Returns the end of the tag that begins at byte `start`; attributes may contain ">"."""
         return _TAG.match(self._content, start).end()
 
 
@@ -160,7 +161,7 @@ def _in_quotes(quote: str, text: str) -> str:
     return escape(text, {quote: f"&#{ord(quote)};"})
 
 
-# A mark that begins or ends a range, as those of bookmarks do; the two have the same name.
+# A mark that begins or ends a range, such as a bookmark; both have the same name.
 _RANGE = re.compile(
     r"""<\w+:(?P<kind>[\w-]+?)-?(?P<side>start|end)\b[^>]*?\s(?:w:id|office:name|text:[\w-]*)=(?P<name>
     "[^"]*"|'[^']*')""",
@@ -169,7 +170,7 @@ _RANGE = re.compile(
 
 
 def with_ranges(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces in which no range ends before it begins, wherever its words have come."""
+    """Reorders pieces so that no range ends before it begins, wherever its words have moved."""
     found = [None if isinstance(piece, str) else _RANGE.match(piece.source) for piece in pieces]
     later = {_range(match) for match in found if match and match["side"].lower() == "start"}
     ordered: list[Piece] = []
