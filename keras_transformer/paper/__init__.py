@@ -1,1 +1,1 @@
-"""The tables of the paper, and what is computed and measured for them."""
+"""The paper's tables, with figures computed and measured for them."""

@@ -1,8 +1,8 @@
-"""Maximum path lengths of Table 1, by following which positions a layer computes which from.
+"""Maximum path lengths of Table 1, found by tracing which positions each layer computes from which.
 
-A signal between two positions passes as many layers (or steps of a recurrence) as it takes until
-the one is computed from the other. In every layer type, that is longest from the first position
-to the last.
+The path between two positions has as many layers (or recurrent steps) as it takes until one is
+computed from the other. In every layer type, the longest path is from the first position to the
+last.
 """
 
 import itertools
@@ -17,15 +17,15 @@ def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
     """Counts the steps that each layer type needs to connect all positions.
 
     Args:
-        length: n, the number of positions, 2 or more.
-        kernel: k of the convolutions.
-        window: r of restricted self-attention (section 4).
+        length: n, the number of positions, at least 2.
+        kernel: k, the kernel size of the convolutions.
+        window: r, the neighbourhood of restricted self-attention (section 4).
 
     Returns:
         Layer type -> number of steps.
 
     Raises:
-        InputError: for sizes with which n steps do not connect the positions.
+        InputError: if n steps do not connect the positions with these sizes.
     """
     lengths = {}
     for name, steps in dependencies(length, kernel, window).items():
@@ -44,22 +44,24 @@ def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
 
 
 def dependencies(length: int, kernel: int, window: int) -> dict[str, Iterator[np.ndarray]]:
-    """Says which outputs are computed from which inputs; the arguments are those of `path_lengths`.
+    """Determines which outputs are computed from which inputs in each step.
+
+    The arguments are those of `path_lengths`.
 
     Returns:
-        Layer type -> its steps, one after the other, without an end. A step is bool [n, n], True at
-        [i, j] where output i is computed from input j.
+        Layer type -> an endless iterator over its steps. A step is bool [n, n], True at [i, j] if
+        output i is computed from input j.
     """
     distances = np.subtract.outer(np.arange(length), np.arange(length))  # i - j
-    # Padded on both sides; an even kernel has its odd tap on the right.
+    # Padded on both sides; an even kernel has its extra tap on the right.
     taps = np.arange(kernel) - (kernel - 1) // 2
     one_on = np.isin(distances, (0, 1))
-    # Causal kernels, their taps 1, k, k^2, ... positions apart, as in ByteNet's decoder: every
-    # distance below k^L is a number of L digits in base k, one tap a layer.
+    # Causal kernels with taps 1, k, k^2, ... positions apart, as in ByteNet's decoder: every
+    # distance below k^L is a number of L digits in base k, with one tap per layer.
     dilated = (np.isin(distances, kernel**n * np.arange(kernel)) for n in itertools.count())
     return {
         "self-attention": itertools.repeat(np.ones((length, length), bool)),
-        # Inputs become states, then each state is computed from the one before.
+        # Inputs become states, then each state is computed from the previous one.
         "recurrent": itertools.chain([distances == 0], itertools.repeat(one_on)),
         "convolutional": itertools.repeat(np.isin(-distances, taps)),
         "convolutional, dilated": dilated,

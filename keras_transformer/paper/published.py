@@ -1,13 +1,13 @@
 """The paper's four tables as printed in arXiv 1706.03762, version 7: literal data, no opinions.
 
-Where version 1 printed another figure it stands beside. None is a blank cell.
+Figures that differ in version 1 are given as well. None is a blank cell.
 """
 
 from typing import NamedTuple
 
 
 class LayerType(NamedTuple):
-    """A row of Table 1. n: length, d: width, k: kernel, r: neighbourhood."""
+    """A row of Table 1. n: length, d: width, k: kernel size, r: size of the neighbourhood."""
 
     layer: str
     paper_complexity: str  # per layer
@@ -35,7 +35,7 @@ class System(NamedTuple):
     bleu_fr_v1: float | None = None
 
 
-# The Transformers' one cost stands across both columns in print.
+# In print, the single cost of each Transformer spans both columns.
 TABLE_2 = (
     System("ByteNet", 23.75, bleu_de_v1=23.57),
     System("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
@@ -51,7 +51,7 @@ TABLE_2 = (
 
 
 class Variation(NamedTuple):
-    """A row of Table 3, on newstest2013; a blank among the settings is the base model's."""
+    """A row of Table 3, on newstest2013. A blank setting is that of the base model."""
 
     paper_perplexity: float | None = None  # per wordpiece
     paper_bleu: float | None = None
@@ -67,7 +67,7 @@ class Variation(NamedTuple):
     thousand_steps: int | None = None
 
 
-# The columns of Table 3 that are settings -> their names here.
+# The columns of settings in Table 3 -> their names here.
 SETTINGS = {
     "N": "num_layers",
     "d_model": "d_model",
@@ -78,7 +78,7 @@ SETTINGS = {
     "P_drop": "dropout",
     "eps_ls": "label_smoothing",
 }
-# The names are those of the presets. Row E says "positional embedding instead of sinusoids".
+# The keys are names of presets. Row E says "positional embedding instead of sinusoids".
 TABLE_3 = {
     "base": Variation(4.92, 25.8, 65, 6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100),
     "A1": Variation(5.29, 24.9, num_heads=1, d_k=512, d_v=512),

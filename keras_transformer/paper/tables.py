@@ -1,4 +1,4 @@
-"""Tables 1 to 4 of the paper beside this project's figures, each as data and as text."""
+"""Tables 1 to 4 of the paper beside this project's figures, as data and as text."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ NOT_RUN = "not run here"
 
 
 class MeasuredLayers(NamedTuple):
-    """A row of Table 1."""
+    """The figures for a row of Table 1."""
 
-    path: str  # its name in the result of `path_lengths`
-    timed: tuple[str, ...]  # the layers that the benchmark of layers times
+    path: str  # its key in the result of `path_lengths`
+    timed: tuple[str, ...]  # the layers timed by benchmarks/layers.py
 
 
 LAYERS = {
@@ -31,26 +31,26 @@ LAYERS = {
     "Convolutional": MeasuredLayers("convolutional", ("convolution", "separable")),
     "Self-Attention (restricted)": MeasuredLayers("restricted self-attention", ("restricted",)),
 }
-# The sizes n, k and r that paths are counted for.
+# The sizes n, k and r for which paths are counted.
 PATH_LENGTH, PATH_KERNEL, PATH_WINDOW = 128, 3, 16
 LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
 TABLE_1_COMMAND = "python bin/paper_tables.py --table=1 --layers=runs/layers.json"
-# The vocabulary that gives the printed number of parameters; the paper does not tell it.
+# The vocabulary sizes that give the printed parameter counts; the paper does not state them.
 FITTING_VOCABULARY = dict.fromkeys(published.TABLE_3, 41_000) | {"big": 36_000}
-# The trainings of Table 4 -> the data directory of each here.
+# The training column of Table 4 -> the data directory here.
 PARSING_DATA = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
 
 NOTE_1 = """\
 Paths are counted (paper/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
-side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. Growth, measured again:"""
+side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. To measure growth again:"""
 NOTE_2 = """\
-Model FLOPs: matrix products of 25,000 tokens a side and step, in sentences of 25, 37,000 ids,
-three forward passes a step; share: of what the GPUs sustain, 9.5 TFLOP/s each."""
+Model FLOPs: the matrix products for 25,000 tokens per side and step, in sentences of 25, with
+37,000 ids; a step is three forward passes. Share: of the 9.5 TFLOP/s that each GPU sustains."""
 NOTE_3 = """\
-Parameters: the paper gives no vocabulary for its counts. With 41,000 ids every row comes out as
-printed, but big, whose 213 million mean 36,000; section 5.1 says "about 37000". Blank settings are
-the base model's; row E learns its positions. The paper's PPL and BLEU are on newstest2013, of the
-last checkpoint, not averaged. Each row:"""
+Parameters: the paper does not state the vocabulary for its counts. With 41,000 ids, every row comes
+out as printed except big, whose 213 million mean 36,000; section 5.1 says "about 37000". Blank
+settings are the base model's; row E learns its positions. The paper's PPL and BLEU are on
+newstest2013, for the last checkpoint, without averaging. Each row:"""
 NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 
 
@@ -58,7 +58,7 @@ class Table(NamedTuple):
     """A table of the paper with this project's figures."""
 
     data: Rows | dict[str, Rows]  # plain JSON values
-    text: str  # the same for readers, with the commands that give the figures
+    text: str  # the same for readers, with the commands that reproduce the figures
 
 
 def read_layers(layers: str | Path) -> dict[str, Any]:
@@ -71,22 +71,22 @@ def read_layers(layers: str | Path) -> dict[str, Any]:
         Layer -> its fitted exponents: {"n_exponent", "d_exponent", ...}.
 
     Raises:
-        InputError: if it cannot be read, or holds anything else.
+        InputError: if the file cannot be read, or contains anything else.
     """
     try:
         last_line = to_path(layers).read_bytes().splitlines()[-1]
         exponents = json.loads(last_line)["layers"]
         return {name: {**exponents[name]} for name in exponents}
-    except Exception as error:  # content of any kind
+    except Exception as error:  # the content may be anything
         received = f"{layers} ({error})"
         raise InputError("layers", "must be the output of benchmarks/layers", received) from None
 
 
 def table_1(layers: dict[str, Any]) -> Table:
-    """Table 1: the paper's terms, path lengths that are counted, and growth that is measured.
+    """Returns Table 1: the paper's terms, counted path lengths, and measured growth.
 
     Args:
-        layers: what `read_layers` returns.
+        layers: the result of `read_layers`.
     """
     lengths = path_lengths(PATH_LENGTH, PATH_KERNEL, PATH_WINDOW)
     rows = []
@@ -118,10 +118,12 @@ def table_1(layers: dict[str, Any]) -> Table:
 
 
 def table_2(trained: Rows) -> Table:
-    """Table 2: {"systems": the paper's rows, "measured": ours, "training_cost": the paper's}.
+    """Returns Table 2, with the keys "systems", "measured" and "training_cost".
+
+    These are the paper's rows, ours, and the costs of the paper's training runs.
 
     Args:
-        trained: rows of `trained_row`; those with BLEU of the test split are taken.
+        trained: rows from `trained_row`; those with BLEU on the test split are used.
     """
     measured = _tested(trained, "bleu", ["signature", "paper_bleu"])
     systems = [{**system._asdict(), "command": None, "ours": None} for system in published.TABLE_2]
@@ -171,10 +173,12 @@ def table_2(trained: Rows) -> Table:
 
 
 def table_3(trained: Rows) -> Table:
-    """Table 3: the paper's figures, ours, and the commands; other translation presets come last.
+    """Returns Table 3: the paper's figures, ours, and the commands.
+
+    Translation presets that are not in the paper come last.
 
     Args:
-        trained: rows of `trained_row`; those of translation presets are taken.
+        trained: rows from `trained_row`; those of translation presets are used.
     """
     translating = [row for row in trained if row.get("task") != "parsing" and row["row"] in PRESETS]
     rows = []
@@ -214,10 +218,10 @@ def table_3(trained: Rows) -> Table:
 
 
 def table_4(trained: Rows) -> Table:
-    """Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}.
+    """Returns Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}.
 
     Args:
-        trained: rows of `trained_row`; those with F1 of the test split are taken.
+        trained: rows from `trained_row`; those with F1 on the test split are used.
     """
     measured = _tested(trained, "f1", [])
     parsers = []
@@ -239,7 +243,7 @@ def table_4(trained: Rows) -> Table:
 
 
 def _count_preset(name: str, vocab_size: int | None) -> int | None:
-    """The parameters of a preset with a vocabulary of that size; None for an unknown one."""
+    """Returns the number of parameters of a preset with this vocabulary; None if it is unknown."""
     if vocab_size is None:
         return None
     config, _ = preset(name, vocab_size)
@@ -247,7 +251,7 @@ def _count_preset(name: str, vocab_size: int | None) -> int | None:
 
 
 def _full_size_commands(data: str, name: str, train_steps: int, evaluation: str) -> str:
-    """The commands that train a preset at full size and score it."""
+    """Returns the commands that train a preset at full size and evaluate it."""
     paths = f"--data_dir=runs/{data}/data --model_dir=runs/{data}/{name}"
     return (
         f"python bin/train.py {paths} --preset={name} --train_steps={train_steps} && "
@@ -256,7 +260,7 @@ def _full_size_commands(data: str, name: str, train_steps: int, evaluation: str)
 
 
 def _tested(trained: Rows, score: str, further_results: list[str]) -> Rows:
-    """The rows that have `score` on the test split, with `further_results` of that split."""
+    """Returns the rows with `score` on the test split, with that split's `further_results`."""
     tested = []
     for row in trained:
         results = row.get("test")
@@ -272,7 +276,7 @@ def _tested(trained: Rows, score: str, further_results: list[str]) -> Rows:
 
 
 def _full_size_scores(measured: Rows, presets: list[str], score: str) -> str:
-    """The scores of full-size models of the presets, and their data; NOT_RUN if there are none."""
+    """Returns the scores of the presets' full-size models, and their data; NOT_RUN if none."""
     scores = []
     for row in measured:
         if row["row"] in presets and row["full_size"] and row[score] is not None:
@@ -290,11 +294,11 @@ def _tested_text(score_columns: dict[str, str], measured: Rows) -> str:
         **score_columns,
         "on": "data",
     }
-    return _text(columns, measured, "Again:", [row["command"] for row in measured])
+    return _text(columns, measured, "To measure again:", [row["command"] for row in measured])
 
 
 def _text(columns: dict[str, str], rows: Rows, note: str, commands: list[str]) -> str:
-    """A table, a note, and the commands below it."""
+    """Returns a table, with a note and commands below it."""
     lines = [table_of(columns, rows), note]
     lines += [f"  {command}" for command in commands]
     return "\n".join(lines)

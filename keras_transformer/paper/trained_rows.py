@@ -1,9 +1,9 @@
-"""Rows of the paper's tables as they were trained: which there are, smaller ones, what they gave.
+"""Trained rows of the paper's tables: finding them, reducing them, and reading their results.
 
-A sweep trains rows of Table 3. A reduced row has everything divided alike, so that the ratios stay
-the paper's. With layers divided by 2 and widths by 8 the base model has N=3, d_model=64, d_ff=256,
-h=8 and d_k=d_v=8; row C1 has N=1 where the paper has 2 of 6, and row A1 one head of 64. Heads are
-not divided, as their number is the subject of rows A.
+A sweep trains rows of Table 3. A reduced row is divided uniformly, which keeps the paper's ratios.
+With layers divided by 2 and widths by 8, the base model has N=3, d_model=64, d_ff=256, h=8 and
+d_k=d_v=8; row C1 has N=1 where the paper has 2 of 6, and row A1 has one head of 64. The number of
+heads is not divided, as it is the subject of rows A.
 """
 
 import dataclasses
@@ -22,14 +22,14 @@ from keras_transformer.presets import PRESETS, preset
 from keras_transformer.text_table import table_of
 from keras_transformer.training.model_directory import read_description
 
-# Settings of a training run that are flags of their own in its command.
+# Settings of a training run that have their own flags in its command.
 TRAINING_FLAGS = ("tokens_per_batch", "accumulate_steps", "precision", "seed")
 PAPER_COLUMNS = {
     "paper: PPL": "paper_perplexity:.2f",
     "BLEU": "paper_bleu:.1f",
     "params 10^6": "paper_parameters_millions",
 }
-# What tables use of a row that was written, beside its settings; see `trained_row`.
+# The fields of a stored row that tables use, besides its settings; see `trained_row`.
 _ROW = {
     "row": str,
     "task": str,
@@ -48,16 +48,16 @@ _ROW = {
 
 
 def find_model_dirs(model_dirs: list[str]) -> list[Path]:
-    """Finds directories of trained models.
+    """Finds the directories of trained models.
 
     Args:
-        model_dirs: such directories, and folders that hold some.
+        model_dirs: model directories, and folders that contain some.
 
     Returns:
         The model directories, in the order of the arguments.
 
     Raises:
-        InputError: for a folder that is no model directory and holds none.
+        InputError: if a folder neither is nor contains a model directory.
     """
     found = []
     for folder in map(to_path, model_dirs):
@@ -69,7 +69,7 @@ def find_model_dirs(model_dirs: list[str]) -> list[Path]:
 
 
 def read_measured(measured: str | Path) -> list[dict[str, Any]]:
-    """Reads rows that were written as JSON, such as the table.json of a sweep.
+    """Reads rows stored as JSON, such as the table.json of a sweep.
 
     Args:
         measured: the file.
@@ -78,7 +78,7 @@ def read_measured(measured: str | Path) -> list[dict[str, Any]]:
         The rows; see `trained_row`.
 
     Raises:
-        InputError: if it cannot be read, or holds anything else.
+        InputError: if the file cannot be read, or contains anything else.
     """
     try:
         return read_json(measured, list[_ROW])
@@ -87,19 +87,19 @@ def read_measured(measured: str | Path) -> list[dict[str, Any]]:
 
 
 def trained_row(model_dir: str | Path) -> dict[str, Any]:
-    """Reads what is known of a trained model.
+    """Reads the settings and results of a trained model.
 
     Args:
         model_dir: the model directory.
 
     Returns:
-        Plain JSON values; None stands for what has not been measured. "full_size" says whether the
-        settings of Table 3 are the preset's. "perplexity" and "bleu" are of the validation split;
-        "validation" and "test" are the results of evaluations. "commands" has what trains the model
-        again ("train"), and what scores it again on each split.
+        Plain JSON values; None if not measured. "full_size" tells whether the settings of Table 3
+        equal the preset's. "perplexity" and "bleu" are those on the validation split; "validation"
+        and "test" are the results of evaluations. "commands" has the commands that train the model
+        again ("train") and evaluate it again on each split.
 
     Raises:
-        InputError: for a folder that is no model directory, or damaged files in it.
+        InputError: if the folder is not a model directory, or has damaged files.
     """
     description = read_description(model_dir)
     training = read_training(model_dir)
@@ -145,13 +145,13 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
 
 
 def commands_again(row: dict[str, Any], split: str) -> str:
-    """The commands that train a row's model again and measure its scores on `split`."""
+    """Returns the commands that train a row's model again and evaluate it on `split`."""
     commands = [row["commands"].get("train"), row["commands"].get(split)]
     return " && ".join(command for command in commands if command)
 
 
 def _settings(*configs: Any) -> dict[str, Any]:
-    """The fields of all `configs` together."""
+    """Returns the fields of all `configs` together."""
     settings = {}
     for config in configs:
         settings.update(dataclasses.asdict(config))
@@ -174,7 +174,7 @@ def _training_command(
 def _evaluation_command(
     model_dir: str | Path, split: str, results: dict[str, Any] | None
 ) -> str | None:
-    """The command that gives these results again; None if there are none."""
+    """Returns the command that reproduces these results; None if there are none."""
     if not results:
         return None
     flags = {"model_dir": model_dir, "split": split}
@@ -190,7 +190,7 @@ def _command(program: str, flags: dict[str, Any]) -> str:
 
 
 def _data(results: dict[str, Any]) -> str | None:
-    """The data of an evaluation, in words: "tfds:wmt14_translate/de-en en-de"."""
+    """Returns a description of an evaluation's data: "tfds:wmt14_translate/de-en en-de"."""
     if "dataset" not in results:
         return None
     languages = "-".join(filter(None, results.get("languages") or ()))
@@ -200,16 +200,16 @@ def _data(results: dict[str, Any]) -> str | None:
 
 
 def select_rows(rows: list[str]) -> list[str]:
-    """Expands names of rows and letters of groups.
+    """Expands the letters of groups to the names of their rows.
 
     Args:
-        rows: names such as "A1", and letters such as "A".
+        rows: names of rows such as "A1", and letters of groups such as "A".
 
     Returns:
-        Names of rows, each once, in the order of Table 3.
+        The names of the rows, each once, in the order of Table 3.
 
     Raises:
-        InputError: for a name that Table 3 does not have.
+        InputError: for a name that is not in Table 3.
     """
     groups = {name: name[0] for name in TABLE_3 if name[1:].isdecimal()}
     known = [*TABLE_3, *dict.fromkeys(groups.values())]
@@ -219,10 +219,10 @@ def select_rows(rows: list[str]) -> list[str]:
 
 
 def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[str, int]:
-    """The settings of TransformerConfig that make a row of Table 3 smaller.
+    """Returns the settings of TransformerConfig that make a row of Table 3 smaller.
 
     Args:
-        row: the name of the row, which is that of a preset.
+        row: the name of the row, which is also the name of a preset.
         divide_layers: divisor of the number of layers.
         divide_widths: divisor of d_model, d_ff, d_k and d_v.
 
@@ -230,7 +230,7 @@ def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[s
         Setting -> its smaller value.
 
     Raises:
-        InputError: for a divisor that leaves a remainder.
+        InputError: if a divisor leaves a remainder.
     """
     full, _ = preset(row, TransformerConfig.vocab_size)
     widths = {"d_model": full.d_model, "d_ff": full.d_ff, "d_k": full.d_k, "d_v": full.d_v}
@@ -247,7 +247,7 @@ def _divided(name: str, number: int, divisor: int, divided: str, row: str) -> in
 
 
 def measured_table(trained: list[dict[str, Any]]) -> str:
-    """Rows of `trained_row` beside the paper's figures, as text and Markdown."""
+    """Returns a table, in text and Markdown, of rows from `trained_row` and the paper's figures."""
     columns = {
         "row": "row",
         **SETTINGS,
