@@ -1,4 +1,4 @@
 """English constituency parsing (section 6.3): trees, their linearisation, and their scores.
 
-Pure Python without TensorFlow. The model sees token sequences and knows nothing of trees.
+Pure Python without TensorFlow. The model sees token sequences and knows nothing about trees.
 """

@@ -1,9 +1,9 @@
-"""Pictures of trees, as indented lines of text, as SVG, and as an HTML page.
+"""Draws trees as indented text, as SVG, and as an HTML page.
 
-In a picture, words and their tags stand in one line at the bottom. A constituent stands over the
-middle of its words, one level above the highest of its children. A bar runs below each parent, and
-a line drops from the bar to each child, so that no line crosses a label. Nothing here recurses, as
-trees can be deeper than Python's stack.
+In SVG, words and their tags are in one row at the bottom. A constituent is centred above its words,
+one level above its highest child. A bar runs below each parent, and a line drops from the bar to
+each child, so that no line crosses a label. Nothing here is recursive, as trees can be deeper than
+Python's stack.
 """
 
 import unicodedata
@@ -19,14 +19,14 @@ from keras_transformer.parsing.trees import TOP, Tree
 GAP = 14  # between words
 MARGIN = 16  # around a picture
 FONT_SIZE = 15
-ROW = 44  # from the labels of a level to those of the next; it holds the bars below them, too
+ROW = 44  # from the labels of one level to those of the next, including the bars between them
 CORNER = 7  # radius of the ends of a bar
 LINE = 20  # from a tag's baseline to its word's
 ABOVE, BELOW = 14, 6  # from a label's baseline to the lines above and below it
-WRONG, MISSED = "wrong", "missed"  # brackets of a predicted tree, and of a gold tree
+WRONG, MISSED = "wrong", "missed"  # brackets only in the predicted tree, and only in the gold tree
 MEANING = {WRONG: "not in the gold tree", MISSED: "not in the predicted tree"}
 
-# There are no CSS variables, as programs other than browsers do not know them.
+# No CSS variables, as programs other than browsers do not support them.
 STYLE = f"""
 .tree text {{ font: {FONT_SIZE}px Helvetica, Arial, sans-serif; text-anchor: middle }}
 .tree text.tag {{ font-size: 12px }} .tree text.label {{ font-weight: bold }}
@@ -62,26 +62,26 @@ figure { margin: .8em 0 0; max-width: 100% } figure div { overflow-x: auto }
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A node with its place in pixels."""
+    """A node and its place, in pixels."""
 
     label: str
     word: str | None
     is_marked: bool
     children: list["Node"]
     height: int  # levels above the words
-    width: float  # of the strip that this node and all below it have to themselves
+    width: float  # of the strip that only this node and those below it use
     center: float = 0  # of this strip, and of the label
 
 
 def placed_nodes(tree: Tree, marked: Collection[int] = ()) -> list[Node]:
-    """Gives each node of a tree its place.
+    """Computes the place of each node of a tree.
 
     Args:
         tree: the tree.
         marked: the numbers of the nodes to mark, in the order of Tree.fold.
 
     Returns:
-        The nodes in that order, in which the root is the last. They begin at x = 0.
+        The nodes in that order, with the root last. They begin at x = 0.
     """
     nodes: list[Node] = []
 
@@ -110,7 +110,7 @@ def placed_nodes(tree: Tree, marked: Collection[int] = ()) -> list[Node]:
 
 
 def text_width(text: str) -> float:
-    """Estimates the pixels of a text in a sans-serif font, too many rather than too few."""
+    """Estimates the width of a text in a sans-serif font in pixels, preferably too wide."""
     width = 0.0
     for character in text:
         if unicodedata.combining(character):
@@ -123,14 +123,14 @@ def text_width(text: str) -> float:
 
 
 def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
-    """Draws a tree as lines of text, one for each node, indented below its parent.
+    """Draws a tree as lines of text, one per node, indented below its parent.
 
     Args:
         tree: the tree.
         marked: the numbers of the nodes that get a * after their label, in the order of Tree.fold.
     """
     lines = []
-    # Of each node: what stands before its label, and before the labels of all that is below it.
+    # Each node, with the text before its label and before the labels below it.
     stack = [(placed_nodes(tree, marked)[-1], "", "")]
     while stack:
         node, branch, indent = stack.pop()
@@ -145,14 +145,14 @@ def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
 
 
 def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str:
-    """Draws a tree as SVG without scripts, fonts or styles from elsewhere.
+    """Draws a tree as SVG without external scripts, fonts or styles.
 
-    The picture has a background of its own, light or dark as the reader's system is.
+    The picture has its own background, light or dark according to the reader's system.
 
     Args:
         tree: the tree.
         marked: the numbers of the constituents to colour, in the order of Tree.fold.
-        kind: why they are coloured: WRONG, or MISSED, which also has dashes.
+        kind: the reason for colouring them: WRONG, or MISSED, which is also dashed.
     """
     nodes = placed_nodes(tree, marked)
     root = nodes[-1]
@@ -174,12 +174,12 @@ def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str
 
 
 def _baseline(node: Node, root: Node) -> float:
-    """The y of a node's label. Words are at the bottom, and the root at the top."""
+    """Returns the y of a node's label; words are at the bottom, and the root at the top."""
     return MARGIN + ABOVE + ROW * (root.height - node.height)
 
 
 def _svg_node(node: Node, root: Node) -> str:
-    """A label with its word, or with the lines to its children."""
+    """Draws a label with its word, or with the lines to its children."""
     x = MARGIN + node.center
     y = _baseline(node, root)
     if node.word is not None:
@@ -188,7 +188,7 @@ def _svg_node(node: Node, root: Node) -> str:
     lines = ""
     for child in node.children:
         column = MARGIN + child.center
-        # The ends of the bar are round; a line from its middle is not.
+        # The ends of the bar are rounded; a line from its middle is not.
         is_left_end = child is node.children[0]
         is_right_end = child is node.children[-1]
         corner = CORNER * (is_right_end - is_left_end)
@@ -199,7 +199,7 @@ def _svg_node(node: Node, root: Node) -> str:
 
 
 def _svg_mark(node: Node, root: Node, kind: str, drawn: str) -> str:
-    """Puts what was drawn of a node into a coloured group, with a box and a title."""
+    """Puts the drawing of a node into a coloured group, with a box and a title."""
     half = text_width(node.label) / 2 + 5
     x = MARGIN + node.center - half
     y = _baseline(node, root) - ABOVE
@@ -218,14 +218,15 @@ def tree_page(
     first: int = 1,
     scores: Mapping[str, Any] | None = None,
 ) -> str:
-    """Draws trees in a page without outside files, each folded below its sentence.
+    """Draws trees in a self-contained page, each folded below its sentence.
 
     Args:
         predicted: the trees.
-        gold: as many trees, drawn beside them with the brackets that differ marked; or none.
+        gold: as many trees, drawn beside the predicted ones, with differing brackets marked; or
+            none.
         first: the number of the first tree.
-        scores: with `gold`, what is shown at the top: those of score_trees, of these trees or of
-            all that they were taken from.
+        scores: with `gold`, the scores to show at the top, from score_trees: for these trees, or
+            for the larger set from which they were taken.
     """
     folded = []
     for index, tree in enumerate(predicted):
@@ -249,7 +250,7 @@ def tree_page(
 
 
 def _page_head(scores: Mapping[str, Any]) -> str:
-    """The scores of all trees, and what the colours mean."""
+    """Returns the scores of all trees, and the meaning of the colours."""
     facts = ", ".join(f"{name} {scores[name]:.2f}" for name in ("f1", "precision", "recall"))
     legend = [f'<b class="{kind}">NP</b> {meaning}' for kind, meaning in MEANING.items()]
     return (
@@ -259,7 +260,7 @@ def _page_head(scores: Mapping[str, Any]) -> str:
 
 
 def _comparison(predicted: Tree, gold: Tree) -> tuple[str, str]:
-    """A note about two trees of a sentence, and the figures of both."""
+    """Returns a note on the two trees of a sentence, and the figures of both."""
     score = score_sentence(gold, predicted)
     if score.error:
         note = score.error

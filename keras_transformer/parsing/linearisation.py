@@ -1,13 +1,13 @@
 """Trees as token sequences (Vinyals et al. 2014, "Grammar as a Foreign Language"), and back.
 
     (S (NP (DT The) (NN dog)) (VP (VBZ barks)))      a tree
-    (S (NP XX XX )NP (VP XX )VP )S                   its tokens, words="xx": as that paper has it
+    (S (NP XX XX )NP (VP XX )VP )S                   its tokens, words="xx", as in that paper
     (S (NP DT NN )NP (VP VBZ )VP )S                  words="tags"
     (S (NP The dog )NP (VP barks )VP )S              words="keep"
 
 A model may emit any sequence. It is always read as a tree over exactly the sentence's words, in
-their order. The n-th word token stands for the n-th word, unless words are kept: then the tokens
-are aligned with the sentence, so that one mistake does not shift all words after it.
+order. The n-th word token stands for the n-th word, unless words are kept: then the tokens are
+aligned with the sentence, so that one mistake does not shift all later words.
 """
 
 import dataclasses
@@ -21,24 +21,24 @@ from keras_transformer.fields import check_fields, one_of
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
 
 WORDS = ("xx", "tags", "keep")
-NO_TAG = "XX"  # stands for a word; as a tag it means that no tag was predicted
+NO_TAG = "XX"  # stands for a word; as a tag, it means that none was predicted
 
 _TOKEN = re.compile(r"\((?P<opening>[^\s()]+)|\)(?P<closing>[^\s()]*)|(?P<word>[^\s()]+)", re.ASCII)
 
 
 @dataclasses.dataclass
 class Repairs:
-    """Numbers of repairs that a token sequence needed to become a tree, by kind."""
+    """The repairs that a token sequence needed to become a tree, counted by kind."""
 
-    unmatched_closing: int = 0  # closing brackets without an opening one: left out
+    unmatched_closing: int = 0  # closing brackets without an opening one: dropped
     missing_closing: int = 0  # constituents closed by another bracket or by the end
-    empty_constituents: int = 0  # brackets around nothing: left out
+    empty_constituents: int = 0  # brackets around nothing: dropped
     repeated_unaries: int = 0  # constituents whose only child has the same label: merged
     missing_words: int = 0  # words of the sentence without a token: added
-    extra_words: int = 0  # more word tokens than words: left out
+    extra_words: int = 0  # word tokens without a word in the sentence: dropped
     other_words: int = 0  # kept words that differ from the sentence's: replaced
-    strange_tokens: int = 0  # tokens that no linearised tree has, such as "((": left out
-    missing_root: int = 0  # 1 if there were several outermost nodes: put into a TOP
+    strange_tokens: int = 0  # tokens that no linearised tree contains, such as "((": dropped
+    missing_root: int = 0  # 1 if there were several outermost nodes: put under a TOP
 
     @property
     def total(self) -> int:
@@ -51,8 +51,8 @@ class Linearisation:
 
     Args:
         words: how a word is written: "xx" for XX, "tags" for its tag, "keep" for the word itself.
-        unaries: how a chain of constituents with one child is written: "keep", or "collapse" for
-            one constituent, S+VP for S over VP.
+        unaries: how a chain of constituents with one child is written: "keep" leaves it unchanged,
+            "collapse" makes it one constituent, S+VP for S over VP.
 
     Raises:
         InputError: for any other value.
@@ -71,7 +71,7 @@ class Linearisation:
         check_fields(self)
 
     def tokens(self, tree: Tree) -> list[str]:
-        """Writes a cleaned tree."""
+        """Returns the tokens of a cleaned tree."""
 
         def write(node: Tree, children: list[list[str]]) -> list[str]:
             if node.word is None:
@@ -85,23 +85,23 @@ class Linearisation:
         return tree.fold(write)
 
     def symbols(self, tree: Tree) -> set[str]:
-        """The set of tokens of a tree, without kept words."""
+        """Returns the set of a tree's tokens, without kept words."""
         tokens = self.tokens(tree)
         if self.words == "keep":
             tokens = [token for token in tokens if token[0] in "()"]
         return set(tokens)
 
     def tree(self, tokens: Iterable[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
-        """Makes a tree over exactly `words`, of which there is at least one, from any tokens.
+        """Builds a tree over exactly `words` from any tokens.
 
-        The tokens of a cleaned tree give that tree. In other sequences a closing bracket closes the
-        innermost open constituent of its label, and all that is open within it; ")" without a label
-        closes the innermost one. For the other rules see the fields of `Repairs`. With words="tags"
-        tokens that are no brackets become tags; otherwise every tag is XX.
+        The tokens of a cleaned tree give that tree. In other sequences, a closing bracket closes
+        the innermost open constituent with its label, and all constituents open within it; ")"
+        without a label closes the innermost one. For the other rules, see the fields of `Repairs`.
+        With words="tags", tokens that are not brackets become tags; otherwise every tag is XX.
 
         Args:
-            tokens: what a model emitted.
-            words: the words of the sentence.
+            tokens: the tokens that a model emitted.
+            words: the words of the sentence, at least one.
 
         Returns:
             The tree, and the repairs that the tokens needed.
@@ -126,10 +126,10 @@ class Linearisation:
 
 
 def shares(predicted_words: Sequence[str], words: Sequence[str]) -> list[int]:
-    """For each word that a model predicted, how many of the sentence's next words it stands for.
+    """Returns how many of the sentence's next words each predicted word stands for.
 
-    That is 0 for an extra word, and more than 1 where words after it are missing. Words missing at
-    the end are left over.
+    This is 0 for an extra word, and more than 1 if words after it are missing. Words missing at the
+    end are not included.
     """
     result = [0] * len(predicted_words)
     matcher = difflib.SequenceMatcher(None, predicted_words, words, autojunk=False)
@@ -145,7 +145,7 @@ def shares(predicted_words: Sequence[str], words: Sequence[str]) -> list[int]:
 
 
 class _OpenConstituent(NamedTuple):
-    """A constituent whose closing bracket has not been read."""
+    """A constituent that has not been closed yet."""
 
     label: str
     children: list[Tree]
@@ -185,7 +185,7 @@ class _Builder:
         self.open[-1].children.extend(Tree(tag, (), word) for word in words)
 
     def close_constituent(self, label: str) -> None:
-        """Closes the innermost constituent with this label, or any if the label is empty."""
+        """Closes the innermost constituent with this label, or with any if `label` is empty."""
         for depth in range(len(self.open) - 1, 0, -1):
             if label in ("", self.open[depth].label):
                 self.repairs.missing_closing += len(self.open) - 1 - depth
@@ -194,7 +194,7 @@ class _Builder:
         self.repairs.unmatched_closing += 1
 
     def finish(self) -> Tree:
-        """Closes what is open, adds the words that are left, and returns the tree."""
+        """Closes all open constituents, adds the remaining words, and returns the tree."""
         self.repairs.missing_closing += len(self.open) - 1
         self._close_down_to(1)
         top = self.open[0].children
@@ -217,7 +217,7 @@ class _Builder:
             self.open[-1].children.extend(self._nodes(closed))
 
     def _nodes(self, closed: _OpenConstituent) -> list[Tree]:
-        """The nodes of a constituent: one, one for each part of S+VP, or none."""
+        """Returns the nodes of a constituent: one, one for each part of S+VP, or none."""
         children = closed.children
         if not children:
             self.repairs.empty_constituents += 1

@@ -1,4 +1,4 @@
-"""A parser: a translator of words to brackets, whose answers become trees (section 6.3)."""
+"""A parser: a translator from words to brackets, whose answers become trees (section 6.3)."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ from keras_transformer.translate.answers import PairAttention, TargetScore, Tran
 from keras_transformer.translate.texts import as_text, as_texts
 from keras_transformer.translate.translator import Translator
 
-_WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are characters of a word
+_WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are part of a word
 
 
 if TYPE_CHECKING:
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 
 class Parse(NamedTuple):
-    """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
+    """One answer to a sentence: the model's Translation, and the tree made from it."""
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
-    # The next six are those of the Translation, before repairs.
+    # The next six are the Translation's, before repairs.
     score: float | None
     log_prob: float | None
     tokens: int
     truncated: bool
     unfinished: bool
-    from_memory: bool  # false: there are no memories of trees
+    from_memory: bool  # always false: there is no translation memory for trees
     tree: Tree | None  # None for a sentence without words
-    repairs: Repairs  # what the tokens needed to become the tree
+    repairs: Repairs  # that the tokens needed to become the tree
 
 
 class ParseCounts(AnswerCounts):
-    """Counts of the best trees of some sentences, beside what AnswerCounts has.
+    """Counts for the best trees of sentences, in addition to those of AnswerCounts.
 
     Attributes:
-        repaired: how many of them needed repair.
-        repairs: what they needed, by kind.
+        repaired: number of trees that needed repair.
+        repairs: number of repairs of each kind.
     """
 
     def __init__(self):
@@ -61,20 +61,20 @@ class ParseCounts(AnswerCounts):
             self.repairs.update(asdict(answer.repairs))
 
     def of_trees(self) -> dict[str, Any]:
-        """Returns {"repaired", "repairs"} as of the attributes."""
+        """Returns {"repaired", "repairs"}, the values of the attributes."""
         return {"repaired": self.repaired, "repairs": dict(self.repairs)}
 
 
 class Parser:
-    """Gives each sentence trees over exactly its words, whatever the model writes.
+    """Parses sentences into trees over exactly their words, whatever the model emits.
 
-    A sentence's words have white space between them; brackets in words may be spelled -LRB- and
-    -RRB- or as they are. Where a target is given, to score it or to see its attention, it is a
-    tree in brackets, or the tokens that stand for one.
+    The words of a sentence are separated by white space; brackets in words may be written as such,
+    or as -LRB- and -RRB-. A target, for scoring or attention, is a tree in brackets, or the tokens
+    of one.
 
     Args:
-        translator: of words to the tokens of trees. The task options in its card must be the
-            fields of a Linearisation.
+        translator: translates words to the tokens of trees. The task options in its card must be
+            the fields of a Linearisation.
 
     Attributes:
         card, config, checkpoint: those of the translator.
@@ -91,11 +91,11 @@ class Parser:
 
     @property
     def model(self) -> "keras.Model":
-        """The Transformer; see `Translator.model`."""
+        """Returns the Transformer; see `Translator.model`."""
         return self._translator.model
 
     def with_alpha(self, alpha: float) -> "Parser":
-        """The same model with another length penalty (section 6.1)."""
+        """Returns the same model with another length penalty (section 6.1)."""
         return Parser(self._translator.with_alpha(alpha))
 
     def translate(
@@ -106,12 +106,12 @@ class Parser:
         scores: bool = True,
         **others: Any,
     ) -> list[list[Parse]]:
-        """Returns the trees of each sentence, equal ones once.
+        """Returns the distinct trees of each sentence, the best first.
 
-        Those that needed no repair come first, then the others, each by score.
+        Trees that needed no repair come before the others; both groups are sorted by score.
 
         Raises:
-            InputError: for another option of `Translator.translate`.
+            InputError: for any other option of `Translator.translate`.
         """
         for name, value in others.items():
             require(not value, name, "must be asked of a translation model", "a parsing model")
@@ -133,7 +133,7 @@ class Parser:
         return self._translator.score(sources, targets, progress)
 
     def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
-        """Scores one batch of pairs that are ids already; see `Translator.score_ids`."""
+        """Scores one batch of pairs given as ids; see `Translator.score_ids`."""
         return self._translator.score_ids(source, target)
 
     def attention(self, source: str, target: str) -> PairAttention:
@@ -142,17 +142,17 @@ class Parser:
         return self._translator.attention(" ".join(_words(source)), self._target(target))
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
-        """Returns the texts as they are: a parser has no target languages to choose among."""
+        """Returns the texts unchanged: a parser has no target languages to choose from."""
         return self._translator.with_codes(texts, to)
 
     def new_counts(self) -> ParseCounts:
-        """Returns counts of no answers yet, to which those of this parser can be added."""
+        """Returns empty counts, to which this parser's answers can be added."""
         return ParseCounts()
 
     def _target(self, text: str) -> str:
         try:
             (tree,) = parse_trees([text], "target")
-        except (InputError, ValueError):  # no tree, or not one
+        except (InputError, ValueError):  # no tree, or several
             return text
         return " ".join(self.linearisation.tokens(tree))
 
@@ -170,5 +170,5 @@ class Parser:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a sentence as they stand in trees: the brackets in them are -LRB- and -RRB-."""
+    """Returns a sentence's words as in trees: brackets in them are written -LRB- and -RRB-."""
     return [escape(word) for word in _WORD.findall(text)]

@@ -1,12 +1,12 @@
-"""Labelled bracket scores, counted as EVALB counts them with COLLINS.prm (Table 4's F1).
+"""Labelled bracket scores, counted as EVALB does with COLLINS.prm (the F1 of Table 4).
 
 EVALB is the program of Sekine and Collins (1997) behind every F1 on the Penn Treebank. The
-constants below are those of its parameter file. In short: punctuation and traces are removed
-together with their words, constituents without words are removed too, function tags are cut off,
-and every other bracket (label, first word, last word) counts, the outermost included. Preterminals
-do not count. Of a label that begins with "-" nothing is left, and its bracket counts as well.
+constants below come from its parameter file. In short: punctuation and traces are removed together
+with their words, and so are constituents without words. Function tags are stripped, and all
+remaining brackets (label, first word, last word) count, including the outermost one. Preterminals
+do not count. A label that begins with "-" becomes empty, but its bracket counts.
 
-One addition: a bracket without a label, which treebank files have around each tree, is left out
+One difference: a bracket without a label, which treebank files have around each tree, is ignored
 like TOP. EVALB counts it, and its manual tells users to name it TOP.
 """
 
@@ -25,12 +25,12 @@ NO_LENGTH = "-NONE-"  # DELETE_LABEL_FOR_LENGTH: traces do not count as words
 EQUAL = {"PRT": "ADVP"}  # EQ_LABEL
 CUTOFF_LENGTH = 40  # CUTOFF_LEN, in words, punctuation included
 MAX_ERRORS = 11  # MAX_ERROR is 10; EVALB accepts one more, and stops at the next
-# The rows of "by_length", and the most words of a sentence in each.
+# The rows of "by_length", and the maximum number of words in each.
 LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41-60": 60, "61-": math.inf}
 
 
 class Bracket(NamedTuple):
-    """A constituent: its label without function tags, and its words from start up to end."""
+    """A constituent: its label without function tags, and its words [start, end)."""
 
     label: str
     start: int
@@ -42,12 +42,12 @@ class Brackets(NamedTuple):
 
     words: list[str]  # without deleted ones
     tags: list[str]  # of these words
-    brackets: dict[int, Bracket]  # by number of the node in Tree.fold, parents before children
-    length: int  # number of words with punctuation, without traces
+    brackets: dict[int, Bracket]  # by node number in Tree.fold, parents before children
+    length: int  # number of words, with punctuation but without traces
 
 
 def brackets_of(tree: Tree) -> Brackets:
-    """Finds the words, tags and brackets of a tree that EVALB compares."""
+    """Returns the words, tags and brackets of a tree that EVALB compares."""
     words = []
     tags = []
     brackets = {}
@@ -55,7 +55,7 @@ def brackets_of(tree: Tree) -> Brackets:
     nodes = 0
 
     def visit(node: Tree, starts: list[int]) -> int:
-        """Returns how many words stand before a node."""
+        """Returns the number of words before a node."""
         nonlocal length, nodes
         start = starts[0] if starts else len(words)
         label = node.label
@@ -78,27 +78,27 @@ def brackets_of(tree: Tree) -> Brackets:
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """The comparison of two trees. Without brackets if the sentence is skipped or an error."""
+    """The comparison of two trees, without brackets if the sentence is skipped or an error."""
 
-    length: int  # words of the gold tree with punctuation, without traces
+    length: int  # words of the gold tree, with punctuation but without traces
     skipped: bool = False  # the predicted tree has no words
     error: str = ""  # how its words differ from those of the gold tree
-    gold: Counter[str] = field(default_factory=Counter)  # number of brackets of each label
+    gold: Counter[str] = field(default_factory=Counter)  # number of brackets with each label
     predicted: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
-    missed: frozenset[int] = frozenset()  # numbers of the brackets that are in the gold tree alone
-    wrong: frozenset[int] = frozenset()  # and of those in the predicted tree alone
+    missed: frozenset[int] = frozenset()  # node numbers of brackets only in the gold tree
+    wrong: frozenset[int] = frozenset()  # and of those only in the predicted tree
     crossing: int = 0  # predicted brackets that cross one or more gold brackets
-    words: int = 0  # punctuation left out
+    words: int = 0  # without punctuation
     correct_tags: int = 0  # of these words
 
 
 def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
-    """Compares two trees of a sentence.
+    """Compares the two trees of a sentence.
 
-    A predicted tree without words is skipped. One whose words differ from the gold tree's (without
-    punctuation) is an error. Neither counts in recall, precision or any other average. As tags
-    decide what punctuation is, a wrong tag can also cause an error.
+    A predicted tree without words is skipped. One whose words, without punctuation, differ from the
+    gold tree's is an error. Neither counts in recall, precision or any other average. As tags
+    determine what is punctuation, a wrong tag can also cause an error.
     """
     in_gold = brackets_of(gold)
     in_predicted = brackets_of(predicted)
@@ -125,17 +125,17 @@ def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
 
 
 def _difference_in_words(gold: list[str], predicted: list[str]) -> str:
-    """How the words of two trees differ; empty if they do not."""
+    """Describes how the words of two trees differ; empty if they do not."""
     if len(gold) != len(predicted):
-        return f"{len(predicted)} words but punctuation, of {len(gold)} in the gold tree"
+        return f"{len(predicted)} words without punctuation, but {len(gold)} in the gold tree"
     for number, (word, other) in enumerate(zip(gold, predicted, strict=True), 1):
         if word != other:
-            return f"word {number} but punctuation is {other!r}, and {word!r} in the gold tree"
+            return f"word {number} without punctuation is {other!r}, but {word!r} in the gold tree"
     return ""
 
 
 def _count_crossing(gold: dict[int, Bracket], predicted: dict[int, Bracket]) -> int:
-    """The number of predicted brackets that cross one or more gold brackets."""
+    """Counts the predicted brackets that cross one or more gold brackets."""
     gold_spans = {(bracket.start, bracket.end) for bracket in gold.values()}
     count = 0
     for _, start, end in predicted.values():
@@ -147,7 +147,7 @@ def _count_crossing(gold: dict[int, Bracket], predicted: dict[int, Bracket]) -> 
 
 
 def _without_partner(brackets: dict[int, Bracket], others: dict[int, Bracket]) -> frozenset[int]:
-    """The brackets that others lack; each of two equal brackets needs a partner of its own."""
+    """Returns the brackets that `others` lacks; each of two equal ones needs its own partner."""
     partners = Counter(others.values())
     alone = []
     for node, bracket in brackets.items():
@@ -158,9 +158,9 @@ def _without_partner(brackets: dict[int, Bracket], others: dict[int, Bracket]) -
 
 
 def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
-    """Gives a predicted tree the tags of the gold tree, where it has as many words (but traces).
+    """Gives a predicted tree the gold tree's tags, if it has as many words (without traces).
 
-    This is for parsers that predict no tags: without tags a comma would be scored as a word.
+    This is for parsers that predict no tags: without tags, a comma would be scored as a word.
     """
     tags = [tag for tag, _ in gold.leaves() if tag != NO_LENGTH]
     if len(predicted.leaves()) != len(tags):
@@ -175,12 +175,15 @@ def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
 
 
 def percent(part: float, whole: float) -> float:
-    """100 part / whole, rounded to two decimals; 0 if `whole` is 0."""
+    """Returns 100 part / whole, rounded to two decimals; 0 if `whole` is 0."""
     return round(100 * part / whole, 2) if whole else 0.0
 
 
 def bracket_scores(gold: int, predicted: int, matched: int) -> dict[str, float]:
-    """F1, precision and recall in percent. F1 is 2PR / (P + R) = 2 matched / (gold + predicted)."""
+    """Returns F1, precision and recall in percent.
+
+    F1 is 2PR / (P + R) = 2 matched / (gold + predicted).
+    """
     return {
         "f1": percent(2 * matched, gold + predicted),
         "precision": percent(matched, predicted),
@@ -189,7 +192,7 @@ def bracket_scores(gold: int, predicted: int, matched: int) -> dict[str, float]:
 
 
 def summary(scores: Sequence[SentenceScore]) -> dict[str, float]:
-    """EVALB's summary: percentages, numbers of sentences, crossing brackets per sentence."""
+    """Returns EVALB's summary: percentages, sentence counts, crossing brackets per sentence."""
     valid = [score for score in scores if not (score.skipped or score.error)]
     crossing = [score.crossing for score in valid]
     complete = sum(not (score.missed or score.wrong) for score in valid)
@@ -214,10 +217,10 @@ def summary(scores: Sequence[SentenceScore]) -> dict[str, float]:
 def score_trees(gold: Sequence[Tree], predicted: Sequence[Tree]) -> dict[str, Any]:
     """Scores predicted trees against as many gold trees, with or without traces and function tags.
 
-    The predicted trees of sentences that were not parsed have no words.
+    The predicted tree of a sentence that was not parsed has no words.
 
     Returns:
-        The summary of all sentences, with {"up_to_40_words": the summary of short ones,
+        The summary of all sentences, plus {"up_to_40_words": the summary of short ones,
         "by_length": {range of lengths: {"f1", "precision", "recall", "sentences"}}, "by_label":
         {label: {"f1", "precision", "recall", "gold", "predicted"}}}, the most frequent label first.
 
@@ -268,12 +271,12 @@ def _by_label(scores: list[SentenceScore]) -> dict[str, dict[str, float]]:
 
 
 def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any]:
-    """Scores a parser's trees, one a sentence, with the gold tags: these show what punctuation is.
+    """Scores a parser's trees, one per sentence, with the gold tags determining punctuation.
 
-    So a wrong tag lowers tagging accuracy but never makes a sentence an error.
+    A wrong tag thus lowers the tagging accuracy, but never makes a sentence an error.
 
     Returns:
-        That of score_trees, with two changes: "tagging_accuracy" counts all words, also
+        The result of score_trees, with two changes: "tagging_accuracy" counts all words, including
         punctuation, and is None if no tags were predicted; "well_formed" is added, the percentage
         of trees over exactly the gold tree's words.
     """

@@ -1,6 +1,6 @@
 """Constituency trees: reading and writing Penn Treebank brackets, and the usual cleaning.
 
-Nothing here recurses, as the tree of a 400-word sentence can be deeper than Python's stack.
+Nothing here is recursive, as the tree of a 400-word sentence can be deeper than Python's stack.
 """
 
 import re
@@ -12,15 +12,15 @@ from typing import NamedTuple, TypeVar
 from keras_transformer.errors import InputError, reason
 from keras_transformer.files.reading import opened, require_text, text_lines
 
-TOP = "TOP"  # the label of a root that the treebank does not name
-TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
+TOP = "TOP"  # the label of a root that has none in the treebank
+TOP_LABELS = ("", "TOP", "ROOT", "S1")  # of wrappers around sentences in various treebanks
 TRACE_TAG = "-NONE-"
-JOINT = "+"  # between the labels of a collapsed chain of unaries, S+VP; no Penn label has it
+JOINT = "+"  # joins the labels of a collapsed unary chain, S+VP; no Penn label contains it
 UNARIES = ("keep", "collapse")
 
-# Words end at ASCII white space. A no-break or thin space is a character within a word.
+# Words end at ASCII white space. A no-break or thin space is part of a word.
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
-# The label without function tags and indices; -LRB-, -RRB- and -NONE- are whole labels.
+# A label without function tags and indices; -LRB-, -RRB- and -NONE- are whole labels.
 _BARE_LABEL = re.compile(r"-[^-]+-|[^-=|]+|.*")
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Tree:
     word: str | None = None  # of a preterminal only
 
     def walk(self) -> Iterator["Tree"]:
-        """Yields this node and all below it, parents before children, left before right."""
+        """Yields this node and all nodes below it, parents before children, left to right."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -42,9 +42,9 @@ class Tree:
             stack.extend(reversed(node.children))
 
     def fold(self, combine: Callable[["Tree", list[T]], T]) -> T:
-        """Computes combine(node, results of its children), and returns the root's.
+        """Computes combine(node, results of its children) for each node; returns the root's result.
 
-        Children come before their parents, left before right.
+        Children are visited before their parents, left to right.
         """
         order = []
         stack = [self]
@@ -61,7 +61,7 @@ class Tree:
         return results[0]
 
     def leaves(self) -> list[tuple[str, str]]:
-        """Returns (tag, word) of every word, in order."""
+        """Returns the (tag, word) pairs in order."""
         return [(node.label, node.word) for node in self.walk() if node.word is not None]
 
     def words(self) -> list[str]:
@@ -78,7 +78,7 @@ class Tree:
         return hash(tuple(self._shape()))
 
     def __str__(self) -> str:
-        """Brackets on one line; brackets in words become -LRB- and -RRB-."""
+        """Returns the brackets on one line; brackets in words become -LRB- and -RRB-."""
 
         def brackets(node: Tree, children: list[str]) -> str:
             inside = " ".join(children) if node.word is None else escape(node.word)
@@ -88,18 +88,18 @@ class Tree:
 
 
 def escape(word: str) -> str:
-    """Writes brackets in a word as treebanks do, to distinguish them from brackets of the tree."""
+    """Writes brackets in a word as treebanks do, to distinguish them from those of the tree."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def read_trees(path: str) -> Iterator[Tree]:
-    """Yields the trees of a file (plain, .gz or .zst) in Penn Treebank brackets, as they are.
+    """Yields the trees of a file (plain, .gz or .zst) in Penn Treebank brackets, unchanged.
 
-    A tree may span several lines, and a line may hold several trees. The top label may be empty.
+    A tree may span several lines, and a line may contain several trees. The top label may be empty.
 
     Raises:
-        InputError: if the file cannot be read. For brackets that do not match, brackets that hold
-            neither one word nor brackets, and trees without words, it names file and line.
+        InputError: if the file cannot be read; or, naming file and line, for unmatched brackets,
+            brackets that contain neither one word nor brackets, and trees without words.
     """
     try:
         with opened(path) as file:
@@ -110,19 +110,19 @@ def read_trees(path: str) -> Iterator[Tree]:
 
 
 class _OpenBracket(NamedTuple):
-    """A bracket whose closing one has not been read."""
+    """A bracket that has not been closed yet."""
 
     place: str  # file and line
-    texts: list[str]  # its label, and the word of a preterminal
+    texts: list[str]  # its label and, for a preterminal, its word
     children: list[Tree]
 
 
 def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Yields the trees of lines of text, as `read_trees` does.
+    """Yields the trees in lines of text, as `read_trees` does.
 
     Args:
         lines: the text.
-        name: the name of the file, for errors.
+        name: the file's name, for error messages.
 
     Raises:
         InputError: naming file and line; see `read_trees`.
@@ -150,7 +150,7 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
 
 
 def _closed(bracket: _OpenBracket, is_tree: bool) -> Tree:
-    """Makes a node of what a bracket held; `is_tree` says whether it is a whole tree."""
+    """Makes a node from a closed bracket; `is_tree` tells whether it is a whole tree."""
     label, *words = bracket.texts or [""]
     holds_a_word = len(words) == 1 and not bracket.children
     holds_brackets = len(words) == 0 and len(bracket.children) > 0
@@ -169,13 +169,13 @@ def _closed(bracket: _OpenBracket, is_tree: bool) -> Tree:
 
 
 def clean(tree: Tree) -> Tree:
-    """Returns the tree in the form that parsers are trained and scored on.
+    """Returns the tree in the form on which parsers are trained and scored.
 
-    Traces are removed, and constituents that hold nothing else. Labels lose function tags and
-    indices (NP-SBJ-1 is NP, ADVP|PRT is ADVP). A constituent is merged with its only child if both
-    have the same label. A wrapper around one constituent (an empty label, TOP, ROOT, S1) is
-    removed. A wrapper around anything else is named TOP, so that the root is always a constituent.
-    The tree must hold a word, as all do that have been read.
+    Traces are removed, as are constituents that contain nothing else. Labels lose function tags and
+    indices (NP-SBJ-1 becomes NP, ADVP|PRT becomes ADVP). A constituent is merged with its only
+    child if both have the same label. A wrapper around one constituent (an empty label, TOP, ROOT
+    or S1) is removed. A wrapper around anything else is named TOP, so that the root is always a
+    constituent. The tree must contain a word, as all trees from `read_trees` do.
     """
     cleaned = tree.fold(_clean_node)
     while cleaned.label in TOP_LABELS and len(cleaned.children) == 1:
@@ -196,14 +196,14 @@ def _clean_node(node: Tree, children: list[Tree | None]) -> Tree | None:
 
 
 def bare_label(label: str) -> str:
-    """Strips function tags, indices and second choices: NP-SBJ=2 is NP, and -LRB- stays."""
+    """Strips function tags, indices and second choices: NP-SBJ=2 becomes NP, -LRB- stays."""
     return _BARE_LABEL.match(label)[0]
 
 
 def collapse_unaries(tree: Tree) -> Tree:
-    """Merges each chain of constituents with one child into one constituent: (S (VP ...)) is S+VP.
+    """Merges each unary chain into one constituent: (S (VP ...)) becomes (S+VP ...).
 
-    The labels hold all that is needed to undo it; see `linearisation.Linearisation`.
+    The labels are sufficient to undo this; see `linearisation.Linearisation`.
     """
 
     def collapse(node: Tree, children: list[Tree]) -> Tree:

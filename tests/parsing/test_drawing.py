@@ -203,7 +203,7 @@ def test_page_without_gold():
 @pytest.mark.parametrize(
     ("predicted", "note"),
     [
-        (tree(TEXT.replace("sat", "<b>")), "word 3 but punctuation is &#x27;&lt;b&gt;&#x27;"),
+        (tree(TEXT.replace("sat", "<b>")), "word 3 without punctuation is &#x27;&lt;b&gt;&#x27;"),
         (tree("(S (. .))"), "no words"),
     ],
 )

@@ -165,9 +165,9 @@ def test_empty_prediction_is_skipped():
 
 def test_other_words_are_errors():
     fewer = score_sentence(tree(GOLD), tree(GOLD.replace("(PRP it)", "")))
-    assert fewer == SentenceScore(6, error="4 words but punctuation, of 5 in the gold tree")
+    assert fewer == SentenceScore(6, error="4 words without punctuation, but 5 in the gold tree")
     other = score_sentence(tree(GOLD), tree(GOLD.replace("sat", "sits")))
-    assert other.error == "word 3 but punctuation is 'sits', and 'sat' in the gold tree"
+    assert other.error == "word 3 without punctuation is 'sits', but 'sat' in the gold tree"
     # A word tagged as punctuation leaves the prediction alone: 4 words of 5.
     assert score_sentence(tree(GOLD), tree(GOLD.replace("PRP", ","))).error == fewer.error
     # Words of punctuation are not compared.
