@@ -1,4 +1,4 @@
-"""How many different pairs the grammar has, counted from its tables."""
+"""A lower bound on the number of distinct pairs, counted from the grammar's tables."""
 
 from pipelines.grammar import lexicon, tree
 from pipelines.grammar.entries import ACCUSATIVE, Noun, Verb
@@ -9,7 +9,10 @@ _VERB_FORMS = 4  # present, past, perfect and will
 
 
 def counted_phrases(noun: Noun) -> list[tree.NounPhrase]:
-    """the, this, my, his, her, our, in both numbers, with each adjective of its kind or none."""
+    """Returns phrases with the, this, my, his, her and our, in both numbers.
+
+    Each comes without an adjective, and with each adjective for nouns of this kind.
+    """
     plurals = (False, True) if noun.german_plural else (False,)
     return [
         tree.NounPhrase(noun, lexicon.DETERMINER[name], plural, adjective)
@@ -20,17 +23,17 @@ def counted_phrases(noun: Noun) -> list[tree.NounPhrase]:
 
 
 def counted_verbs() -> tuple[Verb, ...]:
-    """The transitive verbs with different presents and pasts, whose clauses are counted."""
+    """Returns the verbs whose clauses are counted: transitive, with distinct present and past."""
     verbs = lexicon.VERBS_BY_FRAME["transitive"]
     return tuple(verb for verb in verbs if verb.case == ACCUSATIVE and not verb.invariable)
 
 
 def distinct_pairs_lower_bound() -> int:
-    """The plain transitive statements: subject x verb x verb form x object, all spelled unlike.
+    """Counts plain transitive statements: subject x verb x verb form x object, all distinct.
 
-    Nothing else is counted (no other modals, adverbials, questions, clauses ...), and of the noun
-    phrases only those of `counted_phrases`, without possessors, numbers and relative clauses. A
-    subject and an object with the same noun are left out, as they are in the corpus.
+    Nothing else is counted (no other modals, adverbials, questions, clauses, ...), and the only
+    noun phrases are those of `counted_phrases`, without possessors, numbers and relative clauses.
+    Pairs of a subject and an object with the same noun are excluded, as in the corpus.
     """
     phrases = {noun: len(counted_phrases(noun)) for noun in lexicon.NOUNS}
     total = 0

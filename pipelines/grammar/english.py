@@ -1,6 +1,6 @@
-"""English: inflection, and sentences from trees.
+"""English inflection, and English sentences from trees.
 
-The order is subject, verb group, objects, manner, place, time.
+The word order is subject, verb group, objects, manner, place, time.
 """
 
 from functools import cache
@@ -9,15 +9,15 @@ from pipelines.grammar import tree
 from pipelines.grammar.entries import Adjective, Name, Pronoun
 from pipelines.grammar.lexicon import NUMBER
 
-# First and third person singular, plural.
+# First person singular, third person singular, plural.
 _BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
-# The sound decides on "a" or "an", not the letter.
+# The sound decides between "a" and "an", not the letter.
 _VOWEL_EXCEPTIONS = {"university": "a", "honest": "an"}
 
 
 @cache
 def third_person(base: str) -> str:
-    """-es after a sibilant or o, -ies for consonant and y, has."""
+    """Returns the third person: -es after a sibilant or o, -ies for a consonant and y, or "has"."""
     if base == "have":
         return "has"
     if base.endswith(("s", "sh", "ch", "x", "z", "o")):
@@ -28,19 +28,19 @@ def third_person(base: str) -> str:
 
 
 def present(base: str, person: int, plural: bool) -> str:
-    """The simple present of any verb but "be"."""
+    """Returns the simple present of any verb except "be"."""
     return third_person(base) if person == 3 and not plural else base
 
 
 def indefinite_article(following: str) -> str:
-    """ "a" or "an", by the word that follows."""
+    """Returns "a" or "an", depending on the following word."""
     word = following.split(" ", 1)[0]
     return _VOWEL_EXCEPTIONS.get(word) or ("an" if word[0] in "aeiou" else "a")
 
 
 @cache
 def number_word(number: int) -> str:
-    """A cardinal from 1 to 99: twenty-one."""
+    """Returns a cardinal from 1 to 99 in words: twenty-one."""
     if number in NUMBER:
         return NUMBER[number].english
     units = number % 10
@@ -48,7 +48,7 @@ def number_word(number: int) -> str:
 
 
 def realise_english(sentence: tree.Sentence) -> list[str]:
-    """The words and commas of the sentence, without its capital and its end."""
+    """Returns the words and commas of the sentence, without initial capital and final mark."""
     if isinstance(sentence, tree.Coordination):
         first, second = _declarative(sentence.first), _declarative(sentence.second)
         return [*first, ",", sentence.coordinator, *second]
@@ -90,7 +90,7 @@ def _subject(clause: tree.Clause) -> str:
 
 
 def _verb_group(clause: tree.Clause, inverted: bool) -> tuple[str, list[str]]:
-    """The finite auxiliary ("" for none) and the words of the verb that follow it."""
+    """Returns the finite auxiliary ("" for none) and the verb's words that follow it."""
     verb, tense = clause.verb, clause.tense
     existential = clause.verb.frame == "existential"
     person, plural = tree.agreement(clause.object if existential else clause.subject)
@@ -114,7 +114,7 @@ def _verb_group(clause: tree.Clause, inverted: bool) -> tuple[str, list[str]]:
 
 
 def _predicate(clause: tree.Clause, verbal: list[str], moved: tree.Moved = None) -> list[str]:
-    """Everything after the subject and the auxiliary."""
+    """Returns everything after the subject and the auxiliary."""
     words = [clause.frequency.english, *verbal] if clause.frequency else list(verbal)
     kept = None if clause.object is moved else clause.object
     stranded = "movable" in clause.verb.features and isinstance(kept, Pronoun)
@@ -136,7 +136,7 @@ def _subordinate(subordinate: tree.Subordinate) -> list[str]:
     conjunction, clause = subordinate.conjunction, subordinate.clause
     if conjunction.infinitive:
         return [conjunction.english, *_predicate(clause, [clause.verb.base])]
-    # a complementiser is part of the verb that asks for it (say that)
+    # a complementiser is part of the verb that requires it (say that)
     words = [] if conjunction.english in ("that", "whether") else [conjunction.english]
     comma = [","] if "english-comma" in conjunction.features else []
     return [*comma, *words, *_declarative(clause)]
@@ -194,7 +194,7 @@ def _noun_phrase(phrase: tree.NounPhrase) -> str:
 
 
 def _relative(clause: tree.Clause) -> list[str]:
-    """who reads the book, whom the girl helps, in which the man lives."""
+    """Returns a relative clause: who reads the book, whom the girl helps, in which he lives."""
     if isinstance(clause.subject, tree.RelativePronoun):
         return _declarative(clause)
     if isinstance(clause.object, tree.RelativePronoun):

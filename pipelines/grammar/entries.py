@@ -1,7 +1,7 @@
-"""The word classes: what a row of lexicon.csv must hold, and the entry that it becomes.
+"""The word classes: the rules for a row of lexicon.csv, and the entry made from it.
 
 Every entry pairs one English item with its only German translation. lexicon.csv explains the
-features and forms of each class. Entries compare by identity: the lexicon holds each of them once.
+features and forms of each class. Entries compare by identity: each is in the lexicon only once.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from pipelines.grammar.table import Row
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = "nominative", "accusative", "dative", "genitive"
 CASES = (NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE)
 TENSES = ("present", "past", "perfect")
-# The entries that are built already, by word class.
+# The entries built so far, by word class.
 Known = dict[str, tuple[Any, ...]]
 
 _GENDERS = {"der": "m", "die": "f", "das": "n"}
@@ -22,9 +22,9 @@ _LINKING_E = ("d", "t", "ffn", "gn")
 
 
 class Entry:
-    """An English item and its German translation; "" where a language has no word."""
+    """An English item and its German translation; "" if a language has no word."""
 
-    # The words that the cells may hold, and the least and the most forms.
+    # The words allowed in the cells, and the minimum and maximum number of forms.
     KINDS = FEATURES = ""
     ENGLISH_FORMS = GERMAN_FORMS = (0, 0)
     NOUN_COLUMNS: tuple[str, ...] = ()
@@ -47,14 +47,14 @@ class Entry:
         self._read(row, known)
 
     def _read(self, row: Row, known: Known) -> None:
-        """Sets and checks what is special about the word class."""
+        """Sets and checks the attributes specific to the word class."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.english!r}, {self.german!r})"
 
 
 class Noun(Entry):
-    """A noun; an empty plural means that the noun is used in the singular only."""
+    """A noun; an empty plural means that the noun is only used in the singular."""
 
     KINDS = (
         "person kin animal food stuff drink text image garment vehicle furniture dish object "
@@ -75,12 +75,15 @@ class Noun(Entry):
         self.weak = "weak" in self.features
         row.require(self.german_plural or not self.weak, "german_forms", "name the plural")
         self.genitive = genitive or _regular_genitive(self.german, self.gender)
-        # Whether English refers to it with "who" instead of "which".
+        # Whether English refers to it by "who" rather than "which".
         self.is_person = self.kind in ("person", "kin")
 
 
 def _regular_genitive(german: str, gender: str) -> str:
-    """-es after a sibilant and on one-syllable nouns that end in a consonant, -s elsewhere."""
+    """Returns the genitive of a noun; feminine nouns have no ending.
+
+    It is -es after a sibilant and on one-syllable nouns that end in a consonant, otherwise -s.
+    """
     if gender == "f":
         return german
     if german[-1] in "sßxz" or german.endswith("sch"):
@@ -93,9 +96,9 @@ def _regular_genitive(german: str, gender: str) -> str:
 
 
 class GermanVerb:
-    """The principal parts of a verb; those that are "" are regular: lernt, lernte, gelernt.
+    """The principal parts of a verb; empty ones are regular: lernt, lernte, gelernt.
 
-    `present` is the third person singular, `past` the first and the third.
+    `present` is the third person singular, `past` the first and third person singular.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class GermanVerb:
 
 
 class Adverb(Entry):
-    """An invariable adverbial and the tenses (and "modal") it goes with."""
+    """An invariable adverbial, and the tenses (and "modal") with which it is used."""
 
     KINDS = "time frequency manner question"
     FEATURES = " ".join((*TENSES, "modal"))
@@ -126,10 +129,10 @@ class Adverb(Entry):
 
 
 class Verb(Entry):
-    """A verb of both languages with its frame (its kind), that is, what it is used with.
+    """A verb in both languages, with its frame (its kind): the constituents it is used with.
 
-    `particle` is what follows the English verb (look *for*). `case` and `preposition` govern the
-    German object.
+    `particle` follows the English verb (look *for*). `case` and `preposition` govern the German
+    object.
     """
 
     KINDS = (
@@ -168,7 +171,7 @@ class Verb(Entry):
 
 
 def _participants(row: Row, column: str, nouns: tuple[Noun, ...]) -> tuple[Noun, ...]:
-    """The nouns that the cell names or whose kind it names, each once."""
+    """Returns the nouns that the cell names, individually or by kind, each once."""
     found: dict[Noun, None] = {}
     for name in row[column].replace("people", "person kin").split():
         named = [noun for noun in nouns if name in (noun.kind, noun.english)]
@@ -178,7 +181,7 @@ def _participants(row: Row, column: str, nouns: tuple[Noun, ...]) -> tuple[Noun,
 
 
 class Modal(Entry):
-    """A modal verb; `past` is empty where English has none."""
+    """A modal verb; `past` is empty if English has none."""
 
     FEATURES = "lexical not-negatable"
     ENGLISH_FORMS, GERMAN_FORMS = (1, 1), (2, 2)
@@ -191,9 +194,9 @@ class Modal(Entry):
 
 
 class Adjective(Entry):
-    """An adjective, its two comparatives ("" for none) and the noun kinds it describes.
+    """An adjective, its two comparatives ("" for none), and the kinds of nouns it describes.
 
-    `stem` takes the endings (teuer: teur-); an empty stem is never inflected (rosa).
+    `stem` takes the endings (teuer: teur-); with an empty stem, it is never inflected (rosa).
     """
 
     FEATURES = "attributive uninflected"
@@ -209,7 +212,7 @@ class Adjective(Entry):
 
 
 class Determiner(Entry):
-    """A determiner. `pattern` names the German article pattern, `endings` the adjective one."""
+    """A determiner. `pattern` names the German article's pattern, `endings` the adjective's."""
 
     KINDS = "der ein dies none"
     FEATURES = "weak mixed strong singular plural definite quantifier"
@@ -227,7 +230,7 @@ class Determiner(Entry):
 
 
 class Preposition(Entry):
-    """A preposition and the nouns it stands before."""
+    """A preposition, and the nouns it is used with."""
 
     KINDS = "place direction company occasion"
     FEATURES = " ".join((*CASES[1:], "two-way"))
@@ -239,7 +242,7 @@ class Preposition(Entry):
 
 
 class Conjunction(Entry):
-    """A conjunction. `german_past` replaces `german` in the past (wenn, als)."""
+    """A conjunction. `german_past` replaces `german` in the past (als instead of wenn)."""
 
     FEATURES = "infinitive english-comma"
     GERMAN_FORMS = (0, 1)
@@ -262,7 +265,7 @@ class Pronoun(Entry):
 
 
 class Name(Entry):
-    """The name of a person; its kind is the gender."""
+    """A person's name; its kind is the gender."""
 
     KINDS = "m f"
 

@@ -1,6 +1,6 @@
 """German inflection: articles, adjectives, nouns, verbs, numbers and contractions.
 
-Every rule is a function of entries and features; no sentence structure is known here.
+Every rule is a function of entries and features, independent of sentence structure.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ _COLUMNS = ("m", "f", "n", PLURAL)
 
 
 def _endings(*rows: str) -> dict[tuple[str, str], str]:
-    """A table of cases (rows) by genders and plural (columns); "-" is no ending."""
+    """Returns a table of cases (rows) by genders and plural (columns); "-" is no ending."""
     return {
         (case, column): form.removeprefix("-")
         for case, row in zip(entries.CASES, rows, strict=True)
@@ -35,25 +35,25 @@ ADJECTIVE_ENDINGS = {
 RELATIVE_PRONOUNS = _endings("der die das die", "den die das die", "dem der dem denen", "- - - -")
 _CONTRACTIONS = {"in dem": "im", "an dem": "am", "zu dem": "zum", "von dem": "vom"}
 _CONTRACTIONS |= {"zu der": "zur", "in das": "ins", "an das": "ans"}
-# Verbs whose first person singular is their third: ich kann, ich mag, ich weiß.
+# Verbs whose first and third person singular are the same: ich kann, ich mag, ich weiß.
 _PRETERITE_PRESENTS = ("können", "dürfen", "sollten", "müssen", "wollen", "mögen", "wissen")
 
 
 def agreement_column(gender: str, plural: bool) -> str:
-    """The column of the ending tables that a noun phrase belongs to."""
+    """Returns the column of the ending tables for a noun phrase."""
     return PLURAL if plural else gender
 
 
 @cache
 def article(determiner: entries.Determiner, case: str, column: str) -> str:
-    """The inflected determiner: den, einem, dieser, unserer; "" for none."""
+    """Returns the inflected determiner: den, einem, dieser, unserer; "" for none."""
     ending = ARTICLE_PATTERNS[determiner.pattern][case, column]
     return ending if determiner.pattern == "der" else determiner.german + ending
 
 
 @cache
 def attributive(adjective: entries.Adjective, endings: str, case: str, column: str) -> str:
-    """The adjective before its noun: teures, dunkle, müden, rosa."""
+    """Returns the adjective as inflected before a noun: teures, dunkle, müden, rosa."""
     if not adjective.stem:
         return adjective.german
     return adjective.stem + ADJECTIVE_ENDINGS[endings][case, column]
@@ -61,7 +61,7 @@ def attributive(adjective: entries.Adjective, endings: str, case: str, column: s
 
 @cache
 def decline(noun: entries.Noun, case: str, plural: bool) -> str:
-    """The noun in its case: dem Studenten, des Hauses, den Kindern, den Autos."""
+    """Returns the noun in its case: dem Studenten, des Hauses, den Kindern, den Autos."""
     if plural:
         dative_n = case == entries.DATIVE and noun.german_plural[-1] not in "ns"
         return noun.german_plural + ("n" if dative_n else "")
@@ -72,9 +72,9 @@ def decline(noun: entries.Noun, case: str, plural: bool) -> str:
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """Preposition and noun phrase, with "in dem" and its like drawn together.
+    """Joins a preposition and a noun phrase, contracting "in dem" and the like.
 
-    Only an article contracts: "dem" as a relative pronoun must not be passed here.
+    Only articles contract: "dem" as a relative pronoun must not be passed here.
     """
     first, _, rest = phrase.partition(" ")
     contracted = _CONTRACTIONS.get(f"{preposition} {first}")
@@ -83,7 +83,7 @@ def contract(preposition: str, phrase: str) -> str:
 
 @cache
 def finite(verb: entries.GermanVerb, tense: str, person: int, plural: bool) -> str:
-    """The finite form without a separable prefix, in the present or the past."""
+    """Returns the finite form without a separable prefix, in the present or the past."""
     if tense == "past":
         return _plural_past(verb.past) if plural else verb.past
     if plural:
@@ -106,18 +106,18 @@ def _first_person(infinitive: str) -> str:
 
 
 def participle(verb: entries.GermanVerb) -> str:
-    """angerufen, besucht, gegangen."""
+    """Returns the past participle: angerufen, besucht, gegangen."""
     return verb.prefix + verb.participle
 
 
 def zu_infinitive(verb: entries.GermanVerb) -> str:
-    """anzurufen in one word, zu kaufen in two."""
+    """Returns the infinitive with zu: anzurufen in one word, zu kaufen in two."""
     return f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"
 
 
 @cache
 def number_word(number: int) -> str:
-    """A cardinal from 1 to 99, units before tens: einundzwanzig."""
+    """Returns a cardinal from 1 to 99 in words, units before tens: einundzwanzig."""
     if number in NUMBER:
         return NUMBER[number].german
     units = number % 10

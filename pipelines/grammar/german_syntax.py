@@ -1,15 +1,15 @@
 """German sentences from trees.
 
-Main clauses have the finite verb second, questions first and subordinate clauses last. Between
-it and the right bracket (prefix, participle, infinitive) the middle field keeps this order:
+The finite verb comes second in main clauses, first in questions and last in subordinate clauses.
+Between it and the right bracket (prefix, participle, infinitive), the order of the middle field is
 
     reflexive and personal pronouns, definite objects, time or cause, frequency, indefinite
     objects, nicht, manner, place, prepositional objects and directions, predicate
 
-Relative clauses of objects, and clauses the verb governs, follow the right bracket.
+Relative clauses on objects, and clauses governed by the verb, follow the right bracket.
 
-`GermanWriter.uses` collects (lemma, construction) pairs on the way, such as a noun and its case:
-the held-out combinations are stated in them.
+`GermanWriter.uses` collects the (lemma, construction) pairs in the text, such as a noun and its
+case. The held-out combinations are such pairs.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ _WHO = {NOMINATIVE: "wer", ACCUSATIVE: "wen", DATIVE: "wem"}
 
 
 def _slot(nominal: tree.Nominal) -> str:
-    """The place in the middle field of an object without a preposition."""
+    """Returns the slot in the middle field for an object without a preposition."""
     if isinstance(nominal, Pronoun):
         return "pronoun"
     definite = not isinstance(nominal, tree.NounPhrase) or nominal.definite
@@ -29,7 +29,7 @@ def _slot(nominal: tree.Nominal) -> str:
 
 
 def _has_kein(clause: tree.Clause) -> bool:
-    """Whether the negation is in a determiner of the object or the predicate."""
+    """Whether the determiner of the object or the predicate expresses the negation."""
     if isinstance(clause.predicate, tree.NounPhrase):
         return clause.predicate.takes_kein
     if clause.verb.preposition or not isinstance(clause.object, tree.NounPhrase):
@@ -38,22 +38,22 @@ def _has_kein(clause: tree.Clause) -> bool:
 
 
 def _join(preposition: str, nominal: tree.Nominal, text: str) -> str:
-    """Contracts with an article only: in dem Haus becomes im Haus, in dem er wohnt stays."""
+    """Joins both, contracting articles only: in dem Haus becomes im Haus, in dem er wohnt stays."""
     if isinstance(nominal, tree.NounPhrase):
         return german.contract(preposition, text)
     return f"{preposition} {text}"
 
 
 class GermanWriter:
-    """Writes sentences in German and collects what they use."""
+    """Writes sentences in German, and collects the (lemma, construction) pairs they use."""
 
     def __init__(self) -> None:
         self.uses: set[tuple[str, str]] = set()
 
     def sentence(self, sentence: tree.Sentence) -> list[str]:
-        """The words and commas of the sentence, without its capital and its end."""
+        """Returns the words and commas of the sentence, without initial capital and final mark."""
         if isinstance(sentence, tree.Coordination):
-            # the comma before "und" between main clauses is optional: the corpus has none
+            # the comma before "und" between main clauses is optional; the corpus omits it
             comma = [","] if sentence.coordinator == "but" else []
             first = self._main(sentence.first, None)
             second = self._main(sentence.second, None)
@@ -84,7 +84,7 @@ class GermanWriter:
     def _main(
         self, clause: tree.Clause, opening: list[str] | None, moved: tree.Moved = None
     ) -> list[str]:
-        """A clause with its verb in second place; without an opening the subject is first."""
+        """Returns a verb-second clause; without an opening, the subject comes first."""
         finite, prefix, bracket = self._verbal(clause)
         subject = self._subject(clause)
         first = [subject, finite] if opening is None else [*opening, finite, subject]
@@ -92,7 +92,7 @@ class GermanWriter:
         return [*first, *middle, *bracket, prefix, *after]
 
     def _subordinate(self, subordinate: tree.Subordinate) -> list[str]:
-        """A comma, the conjunction and a clause with its verb at the end."""
+        """Returns a comma, the conjunction, and a clause with its verb at the end."""
         conjunction, clause = subordinate.conjunction, subordinate.clause
         if conjunction.infinitive:
             self.uses.add((clause.verb.german.lemma, "infinitive"))
@@ -103,7 +103,7 @@ class GermanWriter:
         return [",", word, *self._verb_last(clause, None)]
 
     def _relative(self, clause: tree.Clause) -> list[str]:
-        """A comma, the relative pronoun in its case, and a clause with its verb at the end."""
+        """Returns a comma, the relative pronoun in its case, and a clause with its verb last."""
         if isinstance(clause.subject, tree.RelativePronoun):
             return [",", *self._verb_last(clause, None)]
         if isinstance(clause.object, tree.RelativePronoun):
@@ -112,14 +112,14 @@ class GermanWriter:
         return [",", pronoun, *self._verb_last(clause, clause.complement)]
 
     def _verb_last(self, clause: tree.Clause, moved: tree.Moved) -> list[str]:
-        """The clause with its finite verb behind the right bracket: angerufen hat, anruft."""
+        """Returns the clause with its finite verb after the bracket: angerufen hat, anruft."""
         self.uses.add((clause.verb.german.lemma, "subordinate"))
         finite, prefix, bracket = self._verbal(clause)
         middle, after = self._fields(clause, moved)
         return [self._subject(clause), *middle, *bracket, prefix + finite, *after]
 
     def _verbal(self, clause: tree.Clause) -> tuple[str, str, list[str]]:
-        """The finite verb, its prefix, and the participle or infinitive of the bracket."""
+        """Returns the finite verb, its prefix, and the bracket's participle or infinitive."""
         verb = clause.verb.german
         person, plural = tree.agreement(clause.subject)
         if clause.modal:
@@ -148,7 +148,7 @@ class GermanWriter:
         return _join(preposition, clause.object, text)
 
     def _fields(self, clause: tree.Clause, moved: tree.Moved) -> tuple[list[str], list[str]]:
-        """The middle field and what follows the right bracket, without the moved part."""
+        """Returns the middle field and the words after the right bracket, without `moved`."""
         verb, object = clause.verb, clause.object
         slots: dict[str, list[str]] = defaultdict(list)
         if verb.german.reflexive:
@@ -226,7 +226,7 @@ class GermanWriter:
         column = german.agreement_column(noun.gender, phrase.plural)
         determiner = lexicon.DETERMINER["no"] if kein else phrase.determiner
         if owner:
-            # Peters altes Haus has no article, das alte Haus des Lehrers has one
+            # Peters altes Haus has no article, das alte Haus des Lehrers does
             determiner = lexicon.DETERMINER["" if isinstance(owner, Name) else "the"]
         words = [german.article(determiner, case, column)]
         if isinstance(owner, Name):

@@ -1,4 +1,4 @@
-"""The lexicon: the entries of lexicon.csv by name, by kind and by frame."""
+"""The lexicon: the entries of lexicon.csv by name, kind and frame."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,15 +9,15 @@ from pipelines.grammar.entries import TENSES, Entry, GermanVerb, Known, Noun
 from pipelines.grammar.table import Row, read_rows
 
 PATH = Path(__file__).with_name("lexicon.csv")
-# In the order in which they are built: verbs name nouns and adverbs.
+# In the order in which they are built: verbs refer to nouns and adverbs.
 _CLASSES = {word_class.__name__.lower(): word_class for word_class in Entry.__subclasses__()}
 
 
 def read_lexicon(path: Path) -> Known:
-    """Reads the table and returns the entries of every class, in the order of the table.
+    """Reads the table, and returns the entries of each class in the order of the table.
 
     Raises:
-        InputError: a line cannot be used. The message names it, the rule and the value.
+        InputError: if a line is invalid. The error gives the line, the rule and the value.
     """
     rows: dict[str, dict[tuple[str, str], Row]] = {name: {} for name in _CLASSES}
     for row in read_rows(path):
@@ -31,14 +31,14 @@ def read_lexicon(path: Path) -> Known:
 
 
 class _Words(dict[Any, Any]):
-    """Entries by name; asking for a name that the lexicon lacks ends in an InputError."""
+    """Entries by name; looking up a name that the lexicon lacks raises an InputError."""
 
     def __missing__(self, name: object) -> Any:
         raise InputError(None, "must have every word that the rules name", f"no {name!r}", PATH)
 
 
 def _by_name(word_class: str) -> _Words:
-    """The first entry of every name: of the two frames of "be", the copula."""
+    """Returns the first entry with each name: of the two frames of "be", the copula."""
     return _Words({entry.name: entry for entry in reversed(_LEXICON[word_class])})
 
 
@@ -79,6 +79,6 @@ NUMBER = _Words({int(number.kind): number for number in _LEXICON["number"]})
 
 
 def nouns_of(names: Iterable[str]) -> tuple[Noun, ...]:
-    """The nouns that kinds and single nouns name, each once."""
+    """Returns the nouns given individually or by kind, each once."""
     groups = (NOUNS_BY_KIND[name] if name in NOUNS_BY_KIND else (NOUN[name],) for name in names)
     return tuple(dict.fromkeys(noun for group in groups for noun in group))

@@ -1,4 +1,4 @@
-"""Random clauses: a verb with participants that suit it, or a state, and what suits its tense."""
+"""Random clauses: a verb with suitable participants, or a state, and adverbials for its tense."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ def until(accepts: Callable[[Any], bool], draw: Callable[[], Any]) -> Any:
 
 
 def clashes(subject: tree.Nominal, object: tree.Nominal) -> bool:
-    """Whether both are one person (I see me, we help me) or use one noun (the dog, the dog)."""
+    """Whether both are one person (I see me, we help me) or share a noun (the dog, the dog)."""
     if isinstance(subject, Pronoun) and isinstance(object, Pronoun):
         return subject.person == object.person == 1
     if isinstance(subject, _WITH_NOUN):
@@ -43,7 +43,7 @@ def clashes(subject: tree.Nominal, object: tree.Nominal) -> bool:
 
 
 def _is_quantified(nominal: tree.Nominal | None) -> bool:
-    """Whether "not" would be ambiguous or wrong beside it (all children do not ...)."""
+    """Whether "not" would be ambiguous or wrong with it (all children do not ...)."""
     if isinstance(nominal, tree.NounPhrase):
         return nominal.number is not None or "quantifier" in nominal.determiner.features
     return isinstance(nominal, tree.Interrogative)
@@ -53,9 +53,9 @@ class ClauseSampler(phrases.PhraseSampler):
     """Draws clauses."""
 
     def _setting(self, verb: Verb, tense: str | None, adverbials: float) -> dict[str, Any]:
-        """Tense, modal, negation, and at most one adverbial, as the arguments of a clause.
+        """Draws tense, modal, negation and at most two adverbials, as the arguments of a clause.
 
-        A manner or a place that is True is still to be drawn.
+        A manner or place of True is to be replaced by a draw.
         """
         modal = None
         if tense is None:
@@ -93,7 +93,7 @@ class ClauseSampler(phrases.PhraseSampler):
         return self.choice(lexicon.ADVERBS_IN["time", tense])
 
     def plain_clause(self, tense: str | None = None, adverbials: float = 0.6) -> tree.Clause:
-        """A clause of any frame that needs no other clause."""
+        """Returns a clause of any frame that needs no other clause."""
         frame = self.choice(_PLAIN_FRAMES)
         if frame == "copula":
             return self.copula_clause(tense)
@@ -107,14 +107,14 @@ class ClauseSampler(phrases.PhraseSampler):
         subject: tree.Nominal | None = None,
         object: tree.Nominal | None = None,
     ) -> tree.Clause:
-        """A clause of the verb; a subject or an object that is given is kept."""
+        """Returns a clause with the verb, and with the subject and object if given."""
         setting = self._setting(verb, tense, adverbials)
         subject = subject or until(
             lambda drawn: not tense or tree.tense_is_clear(verb, tense, drawn),
             lambda: self.participant(verb.subjects, "subject"),
         )
         if not setting["modal"] and not tree.tense_is_clear(verb, setting["tense"], subject):
-            # "they read" is always a present; where a past is asked for, callers avoid such verbs
+            # "they read" is always in the present; callers that need a past avoid such verbs
             setting = {"tense": "present", "negated": False}
         if _is_quantified(subject) or _is_quantified(object):
             setting["negated"] = False
@@ -143,7 +143,7 @@ class ClauseSampler(phrases.PhraseSampler):
         return self.participant(verb.objects, role)
 
     def _complement(self, verb: Verb) -> tree.PrepositionalPhrase | None:
-        """The direction or position that the verb calls for."""
+        """Returns the direction or position that the verb requires, if any."""
         if verb.english == "climb":
             return self.landmark(lexicon.PREPOSITION["onto"], self.choice(_CLIMBED))
         if verb.frame == "motion":
@@ -166,7 +166,7 @@ class ClauseSampler(phrases.PhraseSampler):
         return self.landmark(*self.choice(phrases.LOCATED))
 
     def _place(self, verb: Verb) -> tree.PrepositionalPhrase | None:
-        """A free place, for verbs that have none yet and can happen anywhere."""
+        """Returns a free place, for verbs that have no place yet and can happen anywhere."""
         if verb.frame not in ("intransitive", "transitive") or "no-place" in verb.features:
             return None
         if self.random() < 0.3:
@@ -174,7 +174,7 @@ class ClauseSampler(phrases.PhraseSampler):
         return self.place_at(self.choice(_INDOORS))
 
     def copula_clause(self, tense: str | None = None) -> tree.Clause:
-        """be or become, with an adjective, a comparison or a profession."""
+        """Returns a clause with be or become, and an adjective, a comparison or a profession."""
         tense = tense or self.choice(("present", "present", "past", "perfect"))
         negated = self.random() < 0.15
         verb, choice = lexicon.VERB["be"], self.random()
@@ -223,6 +223,6 @@ class ClauseSampler(phrases.PhraseSampler):
         return subject, tree.NounPhrase(noun, lexicon.DETERMINER["a"], False, adjective)
 
     def weather_clause(self, tense: str) -> tree.Clause:
-        """It is raining."""
+        """Returns a clause about the weather: it is raining."""
         verb = self.choice(lexicon.VERBS_BY_FRAME["weather"])
         return tree.Clause(lexicon.EXPLETIVE, verb, tense)

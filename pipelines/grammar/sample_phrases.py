@@ -16,13 +16,13 @@ _SINGULAR_ONLY, _PLURAL_ONLY = ("a", "every"), ("all", "many", "some", "several"
 
 
 def weighted(listing: str) -> tuple[list[str], list[int]]:
-    """The names ("" for "bare") and their cumulative weights, for rng.choices."""
+    """Returns the names ("" for "bare") and their cumulative weights, for rng.choices."""
     fields = [field.rsplit(" ", 1) for field in listing.split(", ")]
     names = [name.replace("bare", "") for name, _ in fields]
     return names, list(accumulate(int(weight) for _, weight in fields))
 
 
-# How often each determiner is drawn, by the part that the phrase plays.
+# How often each determiner is drawn, by the phrase's role.
 _DETERMINERS = {
     "subject": weighted(
         "the 46, a 12, this 8, owned 14, every 4, no 2, all 3, many 3, some 2, several 2, "
@@ -43,14 +43,14 @@ _NUMBERS = tuple(range(2, 13)) * 8 + tuple(range(13, 100))
 
 
 def _before_nouns(kind: str) -> list[tuple[Preposition, Noun]]:
-    """The nouns of the lexicon, in its order, with each preposition of the kind."""
+    """Returns the nouns of the lexicon, in order, each with its prepositions of this kind."""
     prepositions = lexicon.PREPOSITIONS_BY_KIND[kind]
     return [
         (entry, noun) for noun in lexicon.NOUNS for entry in prepositions if noun in entry.nouns
     ]
 
 
-# A preposition and a noun each: places, directions, what a vehicle drives to, and occasions.
+# Pairs of a preposition and a noun: places, directions, directions for vehicles, and occasions.
 LOCATED = [pair for pair in _before_nouns("place") if pair[1].kind != "furniture"]
 DIRECTED = _before_nouns("direction")
 DRIVEN = [
@@ -63,7 +63,7 @@ DRIVEN = [
 _DATED = [
     (entry, noun) for entry in lexicon.PREPOSITIONS_BY_KIND["occasion"] for noun in entry.nouns
 ]
-# The prepositions of place that a noun is used with.
+# The prepositions of place for each noun.
 LOCATIVES = {
     noun: [entry for entry in lexicon.PREPOSITIONS_BY_KIND["place"] if noun in entry.nouns]
     for noun in lexicon.NOUNS
@@ -77,7 +77,7 @@ class PhraseSampler:
         self.rng, self.choice, self.random = rng, rng.choice, rng.random
 
     def noun_phrase(self, noun: Noun, role: str, described: float = 0.43) -> tree.NounPhrase:
-        """A phrase around the noun with a determiner that suits its role in the sentence."""
+        """Returns a phrase with the noun, and a determiner that suits its role in the sentence."""
         choice = self._determiner_name(noun, role)
         plural = self._is_plural(noun, choice)
         adjectives = lexicon.ADJECTIVES_OF[noun.kind]
@@ -115,7 +115,7 @@ class PhraseSampler:
         return tree.NounPhrase(noun, lexicon.DETERMINER["the"], self.random() < 0.2)
 
     def participant(self, nouns: Sequence[Noun], role: str) -> tree.Nominal:
-        """A subject or object; people may also be a pronoun or a name."""
+        """Returns a subject or object; people may also be a pronoun or a name."""
         noun = self.choice(nouns)
         if noun.is_person and lexicon.NOUN["teacher"] in nouns:
             chance = self.random()
@@ -126,7 +126,7 @@ class PhraseSampler:
         return self.noun_phrase(noun, role)
 
     def somebody(self) -> tree.Nominal:
-        """A short subject for a clause inside another."""
+        """Returns a short subject for an embedded clause."""
         if self.random() < 0.6:
             return self.choice(lexicon.PRONOUNS)
         return self.noun_phrase(self.choice(lexicon.PEOPLE), "definite", described=0.15)
@@ -134,22 +134,22 @@ class PhraseSampler:
     def landmark(
         self, preposition: Preposition, noun: Noun, described: float = 0.25, direction: bool = False
     ) -> tree.PrepositionalPhrase:
-        """The preposition and a definite phrase around the noun: in the old house."""
+        """Returns the preposition with a definite phrase for the noun: in the old house."""
         phrase = self.noun_phrase(noun, "definite", described)
         return tree.PrepositionalPhrase(preposition, phrase, direction)
 
     def place_at(self, noun: Noun) -> tree.PrepositionalPhrase:
-        """Where something is, at a given place."""
+        """Returns a phrase for being at a given place."""
         return self.landmark(self.choice(LOCATIVES[noun]), noun)
 
     def company(self) -> tree.PrepositionalPhrase:
-        """with or without somebody."""
+        """Returns a phrase for being with or without somebody."""
         preposition = lexicon.PREPOSITION["with" if self.random() < 0.7 else "without"]
         noun = self.choice(preposition.nouns + lexicon.NOUNS_BY_KIND["kin"])
         return self.landmark(preposition, noun, described=0.2)
 
     def occasion(self) -> tree.PrepositionalPhrase:
-        """before the wedding, despite the rain."""
+        """Returns a time or cause: before the wedding, despite the rain."""
         preposition, noun = self.choice(_DATED)
         phrase = self.noun_phrase(noun, "definite", described=0.15)
         return tree.PrepositionalPhrase(preposition, replace(phrase, plural=False))

@@ -1,4 +1,4 @@
-"""Random sentences: which constructions there are, and how often each is used."""
+"""Random sentences: the constructions, and how often each is used."""
 
 from dataclasses import replace
 from random import Random
@@ -18,14 +18,14 @@ _OF_PEOPLE = tuple(verb for verb in _WITH_OBJECT if any(noun.is_person for noun 
 _OF_THINGS = tuple(
     verb for verb in _TRANSITIVE if verb.case == ACCUSATIVE and verb not in _OF_PEOPLE
 )
-# What a noun can do, and what can be done with it.
+# The verbs that take a noun as their subject, and those that take it as their object.
 _DOES = {noun: [verb for verb in _EVENTFUL if noun in verb.subjects] for noun in lexicon.NOUNS}
 _DONE_TO = {noun: [verb for verb in _WITH_OBJECT if noun in verb.objects] for noun in lexicon.NOUNS}
 _STAYING = tuple(VERB[name] for name in ("live", "work", "sleep", "wait", "sit", "stay"))
 _PUTTING = tuple(VERB[name] for name in ("go", "drive", "put", "place"))
 _LOCATED = (*_STAYING, *(VERB[name] for name in ("read", "buy", "meet", "rest")))
 _PURPOSEFUL = tuple(VERB[name] for name in ("go", "drive", "hurry", "get up", "wait"))
-# What there is in a place, by the kind of the place.
+# The nouns found in a place, by the kind of the place.
 _CONTENTS = {
     "room": lexicon.nouns_of(("furniture", "device", "dish", "opening")),
     "area": lexicon.nouns_of(("plant", "animal", "building")),
@@ -41,9 +41,9 @@ _CONTAINING = tuple(
 _REASONS, _REASON_WEIGHTS = weighted(
     "because 30, although 15, when 20, if 8, while 10, before 9, as soon as 8"
 )
-# Only the causes and conditions: nobody comes "before it is raining".
+# Only causes and conditions: nobody comes "before it is raining".
 _WEATHER_REASONS = ("because", "although", "when", "while")
-# The reasons that go with a state: "because he is ill", but not "while he is ill".
+# The conjunctions used with a state: "because he is ill", but not "while he is ill".
 _STATE_REASONS = ("because", "although")
 
 
@@ -53,7 +53,7 @@ def _for_people(verb: Verb) -> bool:
 
 
 def _question(clause: tree.Clause, asked: str = "") -> tree.Question:
-    """An affirmative question; nobody asks about what they do themselves."""
+    """Returns an affirmative question; nobody asks about their own actions."""
     subject = clause.subject
     if subject is PRONOUN["I"]:
         subject = PRONOUN["he"]
@@ -66,16 +66,16 @@ class SentenceSampler(ClauseSampler):
     """Draws sentences."""
 
     def simple(self) -> tree.Sentence:
-        """One main clause, with its subject first."""
+        """Returns one main clause with its subject first."""
         return tree.Statement(self.plain_clause())
 
     def fronted(self) -> tree.Sentence:
-        """One main clause with its adverbial of time or cause in front."""
+        """Returns one main clause that begins with an adverbial of time or cause."""
         clause = until(lambda drawn: drawn.circumstance, lambda: self.plain_clause(adverbials=1.0))
         return tree.Statement(replace(clause, circumstance=None), clause.circumstance)
 
     def coordinated(self) -> tree.Sentence:
-        """Two main clauses, in the same tense."""
+        """Returns two main clauses in the same tense."""
         tense = self.choice(TENSES)
         first = self.plain_clause(tense, adverbials=0.15)
         second = until(
@@ -85,7 +85,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Coordination(first, self.choice(("and", "but")), second)
 
     def existential(self) -> tree.Sentence:
-        """There are three trees in the garden, and sometimes the question "Are there ...?"."""
+        """Returns "There are three trees in the garden", or sometimes "Are there ...?"."""
         container = self.choice(_CONTAINING)
         noun = self.choice(_CONTENTS[container.kind])
         object = self.noun_phrase(noun, "indefinite", described=0.45)
@@ -99,7 +99,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Statement(clause) if self.random() < 0.85 else tree.Question(clause)
 
     def weather(self) -> tree.Sentence:
-        """It was raining yesterday, with the time in front or at the end."""
+        """Returns "It was raining yesterday", with the time in front or at the end."""
         tense = self.choice(TENSES)
         times = lexicon.ADVERBS_IN["time", tense]
         time = self.choice(times) if tense != "present" else None
@@ -109,7 +109,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Statement(replace(clause, circumstance=time))
 
     def with_reason(self) -> tree.Sentence:
-        """A main clause and an adverbial clause after or before it, in the same tense."""
+        """Returns a main clause, and an adverbial clause before or after it in the same tense."""
         tense = self.choice(("present", "past"))
         if self.random() < 0.25:
             name = self.choice(_WEATHER_REASONS)
@@ -129,7 +129,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Statement(replace(clause, tail=subordinate))
 
     def _inner(self, tense: str, with_state: bool) -> tree.Clause:
-        """A short clause about somebody, to be put inside another."""
+        """Returns a short clause about somebody, to be embedded in another."""
         if with_state and self.random() < 0.25:
             return self.copula_clause(tense)
         subject = self.somebody()
@@ -140,7 +140,7 @@ class SentenceSampler(ClauseSampler):
         return until(_for_people, lambda: self.choice(_EVENTFUL))
 
     def reported(self) -> tree.Sentence:
-        """say that, ask whether: a clause as the content of a verb."""
+        """Returns a sentence whose verb has a clause as its content: say that, ask whether."""
         verb = self.choice(VERBS_BY_FRAME["clausal"])
         tense = self.choice(("present", "past"))
         inner_tense = self.choice(("present", "perfect")) if tense == "present" else "past"
@@ -151,7 +151,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Statement(tree.Clause(subject, verb, tense, negated=negated, tail=tail))
 
     def infinitive(self) -> tree.Sentence:
-        """tries to open the door, and goes to the station in order to help the tourist."""
+        """Returns "tries to open the door" or "goes to the station in order to help him"."""
         subject = self.participant(NOUNS_BY_KIND["person"], "subject")
         verb = until(lambda drawn: "unplanned" not in drawn.features, self._done_by_people)
         inner = replace(self.verb_clause(verb, "present", subject=subject), negated=False)
@@ -165,7 +165,7 @@ class SentenceSampler(ClauseSampler):
         return tree.Statement(replace(clause, negated=False, tail=tail))
 
     def with_relative(self) -> tree.Sentence:
-        """A relative clause on the subject, or on an object that ends its clause."""
+        """Returns a sentence with a relative clause on its subject or its final object."""
         for _ in range(100):
             tense = self.choice(TENSES)
             verb = self.choice(_EVENTFUL)
@@ -185,7 +185,7 @@ class SentenceSampler(ClauseSampler):
         raise RuntimeError("no antecedent was found for a relative clause in 100 verbs")
 
     def _antecedent(self, noun: Noun, tense: str) -> tree.NounPhrase | None:
-        """The noun with a relative clause, or None where the draws make no good one."""
+        """Returns the noun with a relative clause, or None if the draws do not make a good one."""
         phrase = self.noun_phrase(noun, "antecedent", described=0.2)
         pronoun = tree.RelativePronoun(noun, phrase.plural)
         if noun.kind in ("building", "area") and self.random() < 0.5:
@@ -211,11 +211,14 @@ class SentenceSampler(ClauseSampler):
         return replace(phrase, relative=replace(clause, circumstance=None, negated=False))
 
     def yes_no(self) -> tree.Sentence:
-        """Does the man read the book?"""
+        """Returns a yes/no question: Does the man read the book?"""
         return _question(self.plain_clause(adverbials=0.2))
 
     def asking_who(self) -> tree.Sentence:
-        """Who reads the book? Which student ...? How many children ...?"""
+        """Returns a question about the subject.
+
+        Who reads the book? Which student ...? How many children ...?
+        """
         verb = self._done_by_people()
         subject: tree.Nominal = tree.Interrogative(person=True)
         if self.random() < 0.5:
@@ -223,7 +226,10 @@ class SentenceSampler(ClauseSampler):
         return _question(self.verb_clause(verb, None, 0.15, subject=subject), "subject")
 
     def asking_for_object(self) -> tree.Sentence:
-        """What does he read? Whom does she help? Which book ...? How many apples ...?"""
+        """Returns a question about the object.
+
+        What does he read? Whom does she help? Which book ...? How many apples ...?
+        """
         choice = self.random()
         if choice < 0.35:
             verb, asked = self.choice(_OF_THINGS), tree.Interrogative(person=False)
@@ -238,7 +244,7 @@ class SentenceSampler(ClauseSampler):
         return _question(self.verb_clause(verb, object=asked), "object")
 
     def asking_adverb(self) -> tree.Sentence:
-        """Where, when, why."""
+        """Returns a question with where, when or why."""
         choice = self.random()
         if choice < 0.6:
             towards = choice < 0.3
@@ -262,6 +268,6 @@ _CONSTRUCTIONS, _WEIGHTS = weighted(
 
 
 def random_sentence(rng: Random) -> tree.Sentence:
-    """A tree drawn from all constructions."""
+    """Returns a tree drawn from all constructions."""
     construction = rng.choices(_CONSTRUCTIONS, cum_weights=_WEIGHTS)[0]
     return getattr(SentenceSampler(rng), construction)()

@@ -1,9 +1,9 @@
-"""Which split a sentence pair belongs to, and the stream of pairs of a split.
+"""The split of each sentence pair, and the stream of pairs in a split.
 
-The hold-out rule: HELD_OUT lists (German lemma, construction) combinations. A pair with at least
-one of them belongs to "test_compositional" and to no other split, although the other splits have
-the word in other constructions and the construction with other words. The words are inflected
-regularly, so that the held-out forms follow from what is seen. The constructions are
+The hold-out rule: HELD_OUT lists (German lemma, construction) combinations. A pair that uses at
+least one of them belongs to "test_compositional" and to no other split; the other splits have the
+word in other constructions, and the construction with other words. The words are inflected
+regularly, so that the held-out forms follow from those in training. The constructions are
 
     perfect      the verb as the participle of a perfect
     subordinate  the verb as the finite verb at the end of a subordinate or relative clause
@@ -14,8 +14,8 @@ regularly, so that the held-out forms follow from what is seen. The construction
     kein         the adjective after kein
     comparative  the adjective compared with "als"
 
-The other pairs are told apart by a digest of the German sentence. English decides German, so
-equal English sentences share a split as well, and any two splits are disjoint in both languages.
+The other pairs are assigned by a digest of the German sentence. English determines German, so equal
+English sentences share a split as well, and any two splits are disjoint in both languages.
 """
 
 from collections.abc import Iterator
@@ -43,16 +43,16 @@ _HELD_OUT = {
 HELD_OUT = frozenset(
     (lemma, construction) for construction, lemmas in _HELD_OUT.items() for lemma in lemmas.split()
 )
-# Sentences of other lengths are passed over.
+# Sentences of other lengths are skipped.
 MIN_WORDS, MAX_WORDS = 4, 18
-# Of every ten digests one is for validation and one for test.
+# One digest in ten is for validation, and one for test.
 _BUCKETS = 10
 _PATIENCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both sentences and the (German lemma, construction) combinations they are made of."""
+    """Both sentences, and the (German lemma, construction) combinations they use."""
 
     english: str
     german: str
@@ -60,7 +60,7 @@ class Pair:
 
 
 def realise(sentence: Sentence) -> Pair:
-    """Writes the sentence of the tree in both languages."""
+    """Writes the tree's sentence in both languages."""
     writer = GermanWriter()
     end = "?" if isinstance(sentence, Question) else "."
     english = _punctuate(realise_english(sentence), end)
@@ -69,13 +69,13 @@ def realise(sentence: Sentence) -> Pair:
 
 
 def _punctuate(words: list[str], end: str) -> str:
-    """Joins words and commas; a comma that meets another or the end of the sentence is one."""
+    """Joins words and commas, without double commas or a comma at the end."""
     text = " ".join(filter(None, words)).replace(" ,", ",").replace(",,", ",").removesuffix(",")
     return text[0].upper() + text[1:] + end
 
 
 def split_of(pair: Pair) -> str:
-    """The only split that the pair may occur in."""
+    """Returns the only split in which the pair may occur."""
     if not HELD_OUT.isdisjoint(pair.uses):
         return "test_compositional"
     bucket = _digest(pair.german) % _BUCKETS
@@ -83,9 +83,9 @@ def split_of(pair: Pair) -> str:
 
 
 def sentence_pairs(split: str, count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
-    """Yields `count` distinct (english, german) pairs of the split, always the same for a seed.
+    """Yields `count` distinct (English, German) pairs of the split, always the same for a seed.
 
-    A shorter stream is the beginning of a longer one. Memory holds one integer a pair.
+    A shorter stream is the beginning of a longer one. One integer per pair is kept in memory.
     """
     if split not in SPLITS:
         raise ValueError(f"split must be one of {SPLITS}, got {split!r}")
@@ -114,5 +114,5 @@ def _pairs(split: str, count: int, seed: int) -> Iterator[Pair]:
 
 
 def _digest(sentence: str) -> int:
-    """A number of eight bytes that is the same in every process and Python version."""
+    """Returns an eight-byte number that is the same in every process and Python version."""
     return int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big")

@@ -1,4 +1,4 @@
-"""The rows of lexicon.csv, with an error message that names the line for each cell."""
+"""The rows of lexicon.csv, with error messages that name the line of a cell."""
 
 import csv
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ class Row(dict[str, str]):
             raise InputError(column, f"must {rule}", repr(self[column]), self.where)
 
     def require_words(self, column: str, allowed: str) -> None:
-        """Raises an InputError unless the cell holds only allowed words, if any."""
+        """Raises an InputError unless the cell contains only allowed words, if any."""
         rule = f"hold only these words: {allowed}" if allowed else "be empty"
         self.require(set(self[column].split()) <= set(allowed.split()), column, rule)
 
     def forms(self, column: str, least: int, most: int) -> list[str]:
-        """The forms in the cell; "" stands for "-" and for those that are left out."""
+        """Returns the forms in the cell; "" stands for "-" and for omitted forms."""
         forms = self[column].split("/") if self[column] else []
         count = str(most) if least == most else f"{least} to {most}"
         rule = f"hold {count} forms, separated by slashes" if most else "be empty"
@@ -39,7 +39,7 @@ class Row(dict[str, str]):
         return [form.strip().removeprefix("-") for form in forms] + [""] * (most - len(forms))
 
     def one_of(self, column: str, words: str) -> str:
-        """The only one of the words that is in the cell."""
+        """Returns the only one of the words that is in the cell."""
         chosen = set(words.split()) & set(self[column].split())
         self.require(len(chosen) == 1, column, f"hold one of these words: {words}")
         return chosen.pop()

@@ -1,7 +1,7 @@
 """The tree of a sentence pair: one structure, from which both languages are written.
 
-A tree is built from explicit choices, by a test or by the sampler. It raises ValueError for the
-few choices that would make English ambiguous or that the grammar lacks.
+A tree is built from explicit choices, by a test or by the sampler. It raises ValueError for the few
+choices that would make the English ambiguous or that the grammar lacks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipelines.grammar.lexicon import BARE, DETERMINER
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """the three old books; a possessor stands in the place of the determiner."""
+    """A noun phrase: the three old books. A possessor takes the place of the determiner."""
 
     noun: entries.Noun
     determiner: entries.Determiner = BARE
@@ -26,7 +26,7 @@ class NounPhrase:
 
     @property
     def definite(self) -> bool:
-        """Whether the phrase stands before the adverbials of the German middle field."""
+        """Whether the phrase precedes the adverbials in the German middle field."""
         return self.determiner.definite or self.possessor is not None
 
     @property
@@ -38,14 +38,14 @@ class NounPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Interrogative:
-    """who or what; English "whom" where it is not the subject."""
+    """An interrogative: who or what; in English, "whom" if it is not the subject."""
 
     person: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RelativePronoun:
-    """The pronoun that stands for an antecedent inside its relative clause."""
+    """The pronoun that stands for an antecedent in its relative clause."""
 
     noun: entries.Noun
     plural: bool
@@ -56,7 +56,7 @@ Nominal = NounPhrase | entries.Pronoun | entries.Name | Interrogative | Relative
 
 @dataclass(frozen=True, slots=True)
 class PrepositionalPhrase:
-    """A preposition and its noun phrase; `direction` turns a two-way one to the accusative."""
+    """A preposition and its noun phrase; with `direction`, a two-way one takes the accusative."""
 
     preposition: entries.Preposition
     nominal: Nominal
@@ -64,13 +64,13 @@ class PrepositionalPhrase:
 
 
 Adverbial = entries.Adverb | PrepositionalPhrase
-# What a relative clause or a question moves to its front, and leaves out behind it.
+# The part that a relative clause or a question moves to its front.
 Moved = Nominal | PrepositionalPhrase | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """older than, or as old as, the standard."""
+    """A comparison: older than, or as old as, the standard."""
 
     adjective: entries.Adjective
     standard: Nominal
@@ -79,7 +79,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Subordinate:
-    """A conjunction and its clause; an infinitive clause repeats the subject it understands."""
+    """A conjunction and its clause; an infinitive clause repeats its implied subject."""
 
     conjunction: entries.Conjunction
     clause: Clause
@@ -87,9 +87,9 @@ class Subordinate:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A verb with everything that depends on it, in no order: the order is each language's own.
+    """A verb with everything that depends on it, unordered: each language has its own order.
 
-    `complement` is a direction or position the verb calls for, `place` a free one, and
+    `complement` is a direction or position that the verb requires, `place` a free one, and
     `circumstance` an adverbial of time or cause; `tail` follows the whole clause.
     """
 
@@ -134,7 +134,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A main clause; `front` opens the sentence and moves the German subject behind its verb."""
+    """A main clause; `front` opens the sentence and moves the German subject after its verb."""
 
     clause: Clause
     front: Adverbial | Subordinate | None = None
@@ -151,8 +151,11 @@ class Coordination:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. `asked` is "" for yes or no, "subject" or "object" for the argument that is
-    asked for (an interrogative or a phrase with which or how many), or a question adverb."""
+    """A question.
+
+    `asked` is "" for yes or no, "subject" or "object" for the argument in question (an
+    interrogative, or a phrase with which or how many), or a question adverb.
+    """
 
     clause: Clause
     asked: str = ""
@@ -162,7 +165,7 @@ Sentence = Statement | Coordination | Question
 
 
 def agreement(nominal: Nominal) -> tuple[int, bool]:
-    """Person of the nominal, and whether it is a plural."""
+    """Returns the person of the nominal, and whether it is plural."""
     if isinstance(nominal, entries.Pronoun):
         return nominal.person, nominal.plural
     return 3, isinstance(nominal, NounPhrase | RelativePronoun) and nominal.plural
