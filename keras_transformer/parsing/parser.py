@@ -37,7 +37,7 @@ class Parse(NamedTuple):
     unfinished: bool
     from_memory: bool  # always false: there is no translation memory for trees
     tree: Tree | None  # None for a sentence without words
-    repairs: Repairs  # that the tokens needed to become the tree
+    repairs: Repairs  # made to turn the tokens into the tree
 
 
 class ParseCounts(AnswerCounts):
