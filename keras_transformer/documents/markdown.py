@@ -505,8 +505,10 @@ class _Inline:
             builder.kept(source, token.content)
 
     def _add_text(self, builder: SegmentBuilder, begin: int, end: int) -> None:
-        for number, piece in enumerate(_SPACE_OR_URL.split(self._content[begin:end])):
-            source = self._original(begin, begin + len(piece))
+        text = self._content[begin:end]
+        is_original = self._original(begin, end) == text  # not where a table escapes |
+        for number, piece in enumerate(_SPACE_OR_URL.split(text)):
+            source = piece if is_original else self._original(begin, begin + len(piece))
             begin += len(piece)
             if number % 2 and piece[0] in " \t":
                 builder.space(source)
