@@ -139,7 +139,7 @@ def prepare(folder, data_dir, vocab_size, runner):
         }
         measured.write_text(json.dumps(found))
     code = process.returncode
-    require(code == 0, None, "must end well", f"code {code}", "bin/prepare_data.py")
+    require(code == 0, None, "must exit with code 0", f"code {code}", "bin/prepare_data.py")
     return found
 
 

@@ -92,7 +92,7 @@ def compare(work_dir, steps, words):
     }
     print(json.dumps(result))
     is_same = result["same_weights"] and result["same_curves"]
-    require(is_same, None, "must hold two models that end alike", "others", work_dir)
+    require(is_same, None, "must hold two equal models", "different ones", work_dir)
 
 
 def start_network(folder):
@@ -175,7 +175,7 @@ def train_under_slurm(folder, words, model_dir, middle):
     # Slurm would wait two more minutes before it restarts the job.
     call("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(has_ended, said)
-    require(state() == "COMPLETED", "job", f"must end well; see {said}", state())
+    require(state() == "COMPLETED", "job", f"must complete; see {said}", state())
     return requeued_at
 
 
@@ -187,7 +187,7 @@ def call(*command):
     """Runs a command; returns its output."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().rpartition("\n")[2]
-    require(done.returncode == 0, None, "must end well", last, " ".join(map(str, command)))
+    require(done.returncode == 0, None, "must exit with code 0", last, " ".join(map(str, command)))
     return done.stdout.strip()
 
 
@@ -201,7 +201,7 @@ def wait_until(condition, log_file):
         if condition():
             return
         time.sleep(0.5)
-    raise InputError("Slurm", f"must come on within {PATIENCE} s; see {log_file}")
+    raise InputError("Slurm", f"must start within {PATIENCE} s; see {log_file}")
 
 
 if __name__ == "__main__":

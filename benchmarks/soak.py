@@ -74,7 +74,7 @@ def main():
     weights, curves = same_weights(whole, parts), same_curves(whole, parts)
     print(json.dumps({"steps": steps, **ends, "equal_weights": weights, "equal_curves": curves}))
     (arguments.work_dir / "soak.json").unlink()  # the next soak starts from the beginning
-    require(weights and curves, None, "must end like a run left alone", "another end", parts)
+    require(weights and curves, None, "must end like an undisturbed run", "another result", parts)
 
 
 def check(arguments) -> None:
@@ -170,7 +170,7 @@ class Training:
             lines = self.errors.read_text(errors="replace").strip().splitlines()
             last = lines[-1] if lines else "nothing said"
             received = f"exit code {code}, {last} ({self.errors})"
-            raise InputError(None, "must end well", received, "bin/train.py")
+            raise InputError(None, "must exit with code 0", received, "bin/train.py")
         return json.loads(said)
 
 

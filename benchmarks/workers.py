@@ -22,7 +22,9 @@ def run_worker(program: str, *words: str, python: str = sys.executable, **enviro
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         log(done.stderr)
-    require(done.returncode == 0, None, "must end well", f"exit code {done.returncode}", program)
+    require(
+        done.returncode == 0, None, "must exit with code 0", f"exit code {done.returncode}", program
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -38,7 +38,7 @@ from tests.serving.running import client_of
 
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")
-# What a translator calls of an export.
+# The functions of an export that a translator calls.
 SIGNATURES = ["search_ids", "score_ids", "align_ids", "attention_ids"]
 FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
 TREES = [

@@ -1,4 +1,4 @@
-"""What is known of a model: from its directory, to checked JSON, and back."""
+"""Model cards: from a model directory to checked JSON, and back."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What tests/mutants.py mutates, and that a mutant is found again in other code."""
+"""tests/mutants.py: its mutations, and that a mutant is found again after the code has changed."""
 
 import argparse
 import json

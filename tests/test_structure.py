@@ -17,7 +17,7 @@ from keras_transformer.errors import DISTRIBUTION, install_command
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-# What pipelines may use of keras_transformer: modules without TensorFlow, and the vocabulary.
+# pipelines may import these from keras_transformer: modules without TensorFlow, and the vocabulary.
 FOR_PIPELINES = (
     "keras_transformer.config",
     "keras_transformer.documents",  # catalogues hold pairs, too
@@ -128,7 +128,7 @@ def test_the_library_names_arguments_and_no_flags():
 
 
 def test_tests_name_no_files_outside_the_repository():
-    """What is not in a clone is found by an environment variable, such as CORPORA."""
+    """Files that are not in a clone are found by an environment variable, such as CORPORA."""
     outside = re.compile(r"[\"'](?:file://)?/(?:home|root|work|mnt|srv)\b|\bshared/|ROOT\.parent\b")
     for path in (ROOT / "tests").rglob("*.py"):
         if path != Path(__file__):

@@ -87,15 +87,15 @@ def test_a_killed_run_goes_on_to_the_same_end(soak, capsys):
     assert result == {"steps": 300, "finished": 0, "equal_weights": True, "equal_curves": True}
     first, *starts = [int(step) for step in (soak.work / "killed" / "starts").read_text().split()]
     assert first == 0
-    # What was in the log need not have been saved.
+    # Logged steps need not have been saved.
     for start, step, number in zip(starts, steps, numbers, strict=True):
         assert step - (number == signal.SIGKILL) <= start <= step
     assert (soak.work / "whole" / "starts").read_text() == "0 "
     assert not (soak.work / "soak.json").exists()
 
 
-def test_another_end_is_told(soak, capsys):
-    with refused(None, "another end", soak.work / "killed"):
+def test_another_result_is_an_error(soak, capsys):
+    with refused(None, "another result", soak.work / "killed"):
         soak("--drift=1e-9", steps=100, kills=2)
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["equal_curves"] is False
 

@@ -34,7 +34,7 @@ def clock(monkeypatch, benchmarks):
 
 
 def measure_steps(benchmarks, clock, durations, **work):
-    """What is measured of steps that take so long, one after the other, and how many are taken."""
+    """Returns the measurement of steps with these durations, and how many were taken."""
     taken = []
 
     def step():

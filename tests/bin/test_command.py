@@ -1,4 +1,4 @@
-"""What the programs share: which lines are on stderr, and what --help and wrong flags say."""
+"""The shared part of all programs: lines on stderr, --help, and errors for wrong flags."""
 
 import os
 import signal
@@ -153,12 +153,12 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
         (InputError("alpha", "must be less"), "--alpha must be less"),
         (InputError("alpha[1]", "must be less", 3), "--alpha[1] must be less. Received: 3"),
         (InputError("alpha.mean", "must be less"), "--alpha.mean must be less"),
-        # What is no flag of the program stays.
+        # Names that are not flags of the program stay.
         (InputError("width", "must be 1", 2), "width must be 1. Received: 2"),
         (InputError("alphas", "must be 1", 2), "alphas must be 1. Received: 2"),
-        # Words of the rule and what was received stay.
+        # The rule and the received value stay.
         (InputError("alpha", "must fit beam_size", "n"), "--alpha must fit beam_size. Received: n"),
-        # What is said about a file stays.
+        # Messages about a file stay.
         (InputError("alpha", "must be 1", None, "a/b.json"), "a/b.json: alpha must be 1"),
         (InputError(None, "must have alpha", 2, "alpha"), "alpha must have alpha. Received: 2"),
         (InputError(None, "must be one line\nof text"), "must be one line of text"),

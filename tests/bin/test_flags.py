@@ -11,7 +11,7 @@ from tests.refusals import check_line
 DIGITS = "9" * 5000  # more than Python makes a number of
 WRONG_NUMBERS = ["", "nan", "-1", DIGITS]
 WRONG_TEXTS = ["", DIGITS]
-# What a program needs; nothing is there, so that each call ends early, whatever its flags.
+# The required flags. Their files do not exist, so each call ends early, whatever its other flags.
 PROGRAMS = {
     "attention": ["--model_dir=absent", "--source=a", "--output=page.html"],
     "average_checkpoints": ["--model_dir=absent"],

@@ -1,4 +1,4 @@
-"""What all programs have in common."""
+"""Properties of all programs."""
 
 import ast
 import os
@@ -98,7 +98,7 @@ def command(tmp_path_factory):
     shutil.copytree(BIN, site / "keras_transformer_programs")
     for package in ("keras_transformer", "pipelines"):
         (site / package).symlink_to(BIN.parent / package)
-    # What the console command of pyproject.toml executes.
+    # The console command of pyproject.toml executes this.
     program = "import sys; from keras_transformer_programs.__main__ import main; main()"
 
     def run(*arguments):

@@ -1,4 +1,4 @@
-"""What is done with imported models: text, search, scores, exports and training's data."""
+"""Imported models in use: text, search, scores, exports, and data for training."""
 
 import shutil
 

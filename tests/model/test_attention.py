@@ -156,7 +156,7 @@ def test_gradients_through_a_window_reach_the_neighbourhood_alone():
     np.testing.assert_array_equal(np.flatnonzero(reached), np.arange(7, 14))
 
 
-# What Keras' own layer does, with the same weights and the same arguments.
+# Keras' own layer with the same weights and arguments.
 
 
 def keras_layer_like(layer, query, value, key):

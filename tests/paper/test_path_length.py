@@ -30,7 +30,7 @@ def test_path_lengths_equal_their_formulas(length, kernel, window):
 def test_all_positions_are_connected_by_these_paths_and_no_shorter_ones(length, kernel, window):
     counts = path_lengths(length, kernel, window)
     for name, steps in dependencies(length, kernel, window).items():
-        # What runs one way connects one way.
+        # Layers that run in one direction connect in one direction.
         one_way = name in ("recurrent", "convolutional, dilated")
         pairs = np.tri(length, dtype=bool) if one_way else np.ones((length, length), bool)
         reached, connected = np.eye(length), []

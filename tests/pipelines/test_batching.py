@@ -197,7 +197,7 @@ def test_a_restored_iterator_continues_exactly(files, chunked, tmp_path, taken):
 
 
 def test_a_saved_iterator_holds_the_batches_made_ahead_and_no_more(tmp_path):
-    """What a checkpoint takes does not grow with the data."""
+    """The size of a checkpoint does not grow with the data."""
 
     def saved(pairs):
         folder = tmp_path / str(pairs)

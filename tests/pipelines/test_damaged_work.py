@@ -155,7 +155,7 @@ def test_a_data_set_that_is_prepared_again(source, whole, tmp_path, share):
 
 
 def used(data_dir):
-    """What training and evaluation read of a data directory."""
+    """Reads from a data directory what training and evaluation read."""
     data = DataSet.open(data_dir)
     read = [data.text("test")]
     with data.damage_named():

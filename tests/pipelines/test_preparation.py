@@ -172,7 +172,7 @@ def many(many_files, monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(many_files, tmp_path_factory):
-    """What a preparation makes of `many` that nothing interrupts."""
+    """The result of an uninterrupted preparation of `many`."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         small_blocks(patch)

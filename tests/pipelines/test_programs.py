@@ -1,4 +1,4 @@
-"""What the programs do, as functions of the package: keras_transformer.prepare, train, evaluate."""
+"""The programs as functions of the package: keras_transformer.prepare, train, evaluate."""
 
 import json
 import math

@@ -179,7 +179,7 @@ RULES = {"dedupe": True, "length_limits": [1, 4], "number_overlap": 0.5}
 
 
 def cleaned(pairs):
-    """What `RULES` leave, by other code."""
+    """Applies `RULES`, in independent code."""
     left = [p for p in pairs if all(1 <= n <= 4 for n in lengths(p, "words"))]
     return list(dict.fromkeys(pair for pair in left if overlap(*pair) >= 0.5))
 

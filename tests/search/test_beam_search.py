@@ -42,7 +42,7 @@ def table_search(tables, max_lengths, settings, prefix=None):
 
 
 def search_function(vocab, settings):
-    """What `table_search` runs, for tables of any number and size."""
+    """The function that `table_search` runs, for any number of tables of any size."""
 
     def step_fn(ids, cache, position):
         tokens = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]

@@ -57,7 +57,7 @@ def assert_same(found, wanted):
 
 
 def both(stored, settings, vocab_size, target_prefix=None):
-    """What greedy search and the search of one beam find."""
+    """Returns the results of greedy search and of beam search with one beam."""
     model, source = stored.in_graph(), sources(vocab_size)
     greedy = search_compiled_greedily(model, source, settings, target_prefix)
     return greedy, search_compiled(model, source, settings, target_prefix)

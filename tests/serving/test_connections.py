@@ -1,4 +1,4 @@
-"""What clients do that mean no good, or no HTTP: on real sockets."""
+"""Malicious clients, and clients that do not speak HTTP, on real sockets."""
 
 import asyncio
 import itertools

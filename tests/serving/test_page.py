@@ -114,7 +114,7 @@ def choose(page, group, name):
 
 
 def expect_weights(figure, side, **wanted):
-    """What stands beside the subwords of a side that are tied to the one pointed at."""
+    """Expects the weights shown next to the subwords tied to the one pointed at."""
     tied = figure.locator(f"#{side} [data-weight]")
     expect(tied).to_have_text(list(wanted))
     for each, weight in zip(tied.all(), wanted.values(), strict=True):

@@ -35,7 +35,7 @@ def tf_config(cluster=None, kind="worker", index=0):
 
 
 def slurm(nodes, tasks, number, node, local="0", **more):
-    """What srun sets for task `local` of a node; ranks are Slurm's business."""
+    """Returns what srun sets for task `local` on a node; Slurm chooses the ranks."""
     step = {"NODELIST": nodes, "TASKS_PER_NODE": tasks, "NUM_TASKS": number}
     more |= {f"STEP_{name}": value for name, value in step.items()}
     names = {f"SLURM_{name}": value for name, value in more.items()}

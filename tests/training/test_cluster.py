@@ -93,7 +93,7 @@ except InputError as error:
 
 @pytest.fixture
 def outcomes(tmp_path):
-    """What the workers of a task print, and their exit codes; None for those that never end.
+    """Returns the output of the workers and their exit codes; None for those that never end.
 
     Of an error, they print [argument, received, place].
     """

@@ -59,7 +59,7 @@ print(json.dumps({
 
 
 def found_by(folder, name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
-    """What each of the processes of a run finds."""
+    """Returns what each process of a run finds."""
     words = (name, replicas, parts, rematerialize)
     commands = (["-c", PROGRAM, json.dumps([*words, n, *workers])] for n in range(len(workers)))
     processes = [PythonProcess(command, folder, cwd=ROOT) for command in commands]

@@ -1,4 +1,4 @@
-"""What a Translator answers."""
+"""The answers of a Translator."""
 
 from keras_transformer.translate.answers import AlignedPair
 
