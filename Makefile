@@ -143,7 +143,7 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
-	touch $@ $(VENV)/.docs
+	touch $@ $(VENV)/.installed $(VENV)/.docs
 
 # ONNX Runtime Web for exported pages, in the version given in export/web/page.py.
 $(VENV)/.web: Makefile | $(VENV)/.made
