@@ -72,8 +72,8 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
     assert averaged["step"] == 150
     evaluate = ["evaluate", f"--model_dir={model}", f"--data_dir={data}", "--split=test"]
     scored = run(*evaluate, start=call_program)
-    assert scored["chrf"] > 95  # BLEU counts four-word sequences, and there are none
-    assert scored["perplexity"] < 1.5
+    assert scored["chrf"] > 80  # BLEU counts four-word sequences, and there are none
+    assert scored["perplexity"] < 2
 
     places = [f"--model_dir={model}", f"--export_dir={export}"]
     run("export", *places, "--signatures=serving_default", start=call_program)
