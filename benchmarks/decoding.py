@@ -73,7 +73,8 @@ CTRANSLATE2 = {  # name -> compute type
     "ctranslate2_float16": "float16",
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
-HALF = ("keras_transformer_bfloat16", "ctranslate2_float16")
+ON_REQUEST = ("keras_transformer_bfloat16", "ctranslate2_float16")
+USUAL_ENGINES = [engine for engine in ENGINES if engine not in ON_REQUEST]
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
 COLUMNS += ("disk MB", "BLEU", "changed %", "ratio")
@@ -89,7 +90,7 @@ SINGLE, WARM_UP = 24, 64  # sentences
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--engines", nargs="+", choices=ENGINES)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=USUAL_ENGINES)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--beams", type=int, nargs="+", default=[4], help="1 is greedy search")
@@ -109,8 +110,6 @@ def main():
         (threads,) = arguments.threads
         return print(json.dumps(work(*arguments.worker, threads, arguments.device)))
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # or this process would hold the GPU's memory
-    if arguments.engines is None:
-        arguments.engines = [engine for engine in ENGINES if engine not in HALF]
     if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
         parser.error("the case `file` needs --model_dir and --data_dir")
     if "opennmt_tf" in arguments.engines and not arguments.opennmt_python:
@@ -182,10 +181,10 @@ def run_engine(engine, case, folder, threads, arguments):
         variables = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(threads))
         python = arguments.opennmt_python
         return run_worker("opennmt_peer.py", case, str(folder), python=python, **variables)
-    variables = {**dict.fromkeys(names, str(threads)), "CUDA_VISIBLE_DEVICES": "0"}
-    words = (f"--threads={threads}", f"--device={arguments.device}")
-    words = (*words, "--worker", engine, case, str(folder))
-    return run_worker("decoding.py", *words, **variables)
+    variables = dict.fromkeys(names, str(threads))
+    variables["CUDA_VISIBLE_DEVICES"] = "0" if arguments.device == "cuda" else "-1"
+    flags = (f"--threads={threads}", f"--device={arguments.device}")
+    return run_worker("decoding.py", *flags, "--worker", engine, case, str(folder), **variables)
 
 
 def columns(case, done, folder):
