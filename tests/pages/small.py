@@ -63,7 +63,6 @@ WORDS = (
     # Checkpoints are two steps apart, so that later commands that use the one after 4,000 or 2,000
     # steps find the one after two.
     (r"^--checkpoint_steps=\d+", "--checkpoint_steps=2"),
-    (r"^--dataset=tfds:.*", "--dataset=grammar"),
     (r"^decoder_layers=\d+", "decoder_layers=1"),
     (r"^--rows=.*", "--rows=base"),
 )
@@ -145,11 +144,8 @@ def smaller_sample(text: str) -> str:
 def smaller(arguments: Sequence[str]) -> list[str]:
     """Changes `python`'s arguments to few steps, a small model and a small vocabulary."""
     vocab_size = 300 if "--dataset=treebank" in arguments else 400  # trees have few words
-    of_tfds = any(word.startswith("--dataset=tfds:") for word in arguments)
     found = []
     for word in arguments:
-        if of_tfds and re.match("--(source|target)_language=", word):
-            continue
         for pattern, replacement in (*WORDS, (r"^--vocab_size=\d+", f"--vocab_size={vocab_size}")):
             word = re.sub(pattern, replacement, word)
         found.append(word)
@@ -166,11 +162,8 @@ def smaller(arguments: Sequence[str]) -> list[str]:
             found += [f"--config={setting}" for setting in TINY]
         if "--strategy=mirrored" in found:  # there may be no GPU
             found.append("--replicas=2")
-    if program == "prepare_data.py":
-        if not any("--vocab" in word for word in found):
-            found.append(f"--vocab_size={vocab_size}")
-        if of_tfds:
-            found.append("--grammar_pairs=200")
+    if program == "prepare_data.py" and not any("--vocab" in word for word in found):
+        found.append(f"--vocab_size={vocab_size}")
     return found + FURTHER.get(program, [])
 
 
