@@ -28,8 +28,8 @@ pytest_plugins = ["tests.program_fixtures", "tests.worlds"]
 gc.set_threshold(1_000_000, 50, 1000)
 
 # The files that take longest, longest first. They start first, so that no worker is left with one
-# at the end. Before them, the file that uses Hypothesis, which once walks all objects of its
-# process: half a second at first, and half a minute after the others.
+# at the end. Before them, the file that uses Hypothesis, which once collects all garbage of its
+# process: of that there is little at first.
 LONG = (
     "test_damaged_files",
     "test_notebooks",
