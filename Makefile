@@ -49,7 +49,6 @@ endif
 # one more worker than cores, as tests also wait for processes that they start.
 WORKERS := $(shell echo $$(($$(nproc) + 1)))
 TEST := $(RUN) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=10
-SLOW_FILES = $(shell grep --recursive --files-with-matches --include='test_*.py' 'mark\.slow' tests)
 # TEST_SEED determines the order and the random numbers.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
@@ -64,7 +63,7 @@ test: install
 	$(TEST) -m "not slow"
 
 test-slow: $(VENV)/.slow $(if $(shell command -v npm),$(VENV)/.web)
-	$(TEST) -m slow $(SLOW_FILES)
+	$(TEST) -m slow
 
 test-beam: $(VENV)/.beam
 	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py

@@ -84,22 +84,19 @@ def run_in_lanes(
 ) -> None:
     """Runs README and pages, one at a time in each lane.
 
-    Each lane has its own port. After a failure, no further page starts.
+    README and the pages that use nothing of its come first. Each lane has its own port. After a
+    failure, no further page starts.
     """
-    others = [page for page in wanted if page != README]
-    waiting = iter(
-        [
-            README,
-            *(page for page in others if not uses_readme(page, known[page])),
-            *(page for page in LONG if page in others),
-            *(page for page in others if uses_readme(page, known[page]) and page not in LONG),
-        ]
+    others = sorted(
+        set(wanted) - {README},
+        key=lambda page: (uses_readme(page, known[page]), page not in LONG, page),
     )
+    waiting = iter([README, *others])
     readme_ended, failures = threading.Event(), []
 
     def run_lane(port: int) -> None:
         for page in waiting:
-            after_readme = page != README and uses_readme(page, known[page])
+            after_readme = uses_readme(page, known[page])
             if after_readme:
                 readme_ended.wait()
             if failures:
@@ -129,8 +126,10 @@ def run_in_lanes(
 
 
 def uses_readme(page: str, blocks: list[Block]) -> bool:
-    """Whether a page reads what README's commands have made."""
-    return page in COPIES or any(name in text for _, text in blocks for name in MADE_BY_README)
+    """Whether another page than README reads what README's commands have made."""
+    texts = [text for _, text in blocks]
+    named = any(name in text for name in MADE_BY_README for text in texts)
+    return page != README and (page in COPIES or named)
 
 
 def pages() -> dict[str, list[Block]]:
