@@ -72,9 +72,14 @@ test-marian: install
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[marian,marian-test]"
 	$(RUN) -m pytest tests/importing/test_hugging_face.py
 
+# PROGRAM:PACKAGE. A machine may have Node.js from elsewhere, which Debian's npm conflicts with.
+TEST_PROGRAMS := chromium:chromium nginx:nginx-light node:nodejs npm:npm openssl:openssl
+
 test-packages:
-	apt-get update --quiet
-	apt-get install --yes --no-install-recommends chromium nginx-light nodejs npm openssl
+	missing=""; for pair in $(TEST_PROGRAMS); do PATH="$$PATH:/usr/sbin" \
+		command -v $${pair%:*} > /dev/null || missing="$$missing $${pair#*:}"; done; \
+	[ -z "$$missing" ] || { apt-get update --quiet && \
+		apt-get install --yes --no-install-recommends $$missing; }
 
 commands: install
 	$(RUN) -m tests.pages.run_commands $(PAGES)
