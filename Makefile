@@ -4,7 +4,7 @@
 #                   engines, exhaustive random cases
 # make test-beam    tests of Apache Beam, which needs a separate set of packages
 # make test-marian  compares imported models with Hugging Face's, with PyTorch (6 GB)
-# make test-packages  installs the Debian packages for slow tests, as root
+# make test-packages  installs the Debian packages that slow tests lack, as root
 # make test-hard    make test three times, in random order with other random numbers (TEST_SEED):
 #                   under load with AVX2 matrix products; on one core with the products of the
 #                   first AVX-512 processors; with TensorFlow's own. Each is also a target
@@ -76,10 +76,13 @@ test-marian: install
 TEST_PROGRAMS := chromium:chromium nginx:nginx-light node:nodejs npm:npm openssl:openssl
 
 test-packages:
-	missing=""; for pair in $(TEST_PROGRAMS); do PATH="$$PATH:/usr/sbin" \
-		command -v $${pair%:*} > /dev/null || missing="$$missing $${pair#*:}"; done; \
-	[ -z "$$missing" ] || { apt-get update --quiet && \
-		apt-get install --yes --no-install-recommends $$missing; }
+	missing=$$(for pair in $(TEST_PROGRAMS); do \
+		PATH="$$PATH:/usr/sbin" command -v $${pair%:*} > /dev/null || echo $${pair#*:}; \
+	done); \
+	[ -z "$$missing" ] || { \
+		apt-get update --quiet && \
+		apt-get install --yes --no-install-recommends $$missing; \
+	}
 
 commands: install
 	$(RUN) -m tests.pages.run_commands $(PAGES)
