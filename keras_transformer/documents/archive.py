@@ -1,32 +1,42 @@
 """Documents that are ZIP archives: only the text in their members changes.
 
-Word, OpenDocument, PowerPoint and EPUB files are archives of XML, pictures and other files. The
-members keep their order, and members without text keep their bytes. Nothing is unpacked to disk,
-and nothing in an archive is executed.
+Word, Excel, PowerPoint, OpenDocument and EPUB files are archives of XML, pictures and other files.
+The members keep their order, and members without text keep their bytes. Nothing is unpacked to
+disk, and nothing in an archive is executed.
+
+Every translated member is parsed before the archive is written (intact.py). If it is not the same
+XML as before around the translated text, it keeps its original text.
 """
 
+import contextlib
 import copy
 import dataclasses
 import io
 import itertools
-import re
 import shutil
+import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from tqdm import tqdm
+
 from keras_transformer.documents.encodings import decoded
+from keras_transformer.documents.intact import is_intact
 from keras_transformer.documents.segments import Document, Parts, Segment
+from keras_transformer.documents.xml_source import XmlSource, check_tags
 from keras_transformer.errors import InputError, require
 
 _MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 30  # of all members, unpacked
 _MOST_TEXT = 1 << 27  # bytes of the members that are read as text
 _SAVE_ANEW = "open it in LibreOffice, and save it again without a password"
-_PLACE = "the document"
+PLACE = "the document"
 _UNPROTECTED = f"must not be protected: {_SAVE_ANEW}"
 
-Reader = Callable[[str], Parts]  # reads the text of a member
+# Reads the text of a member, and counts what it leaves untranslated; see Document.left.
+Reader = Callable[[str, Counter[str]], Parts]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,80 +45,135 @@ class Archive(Document):
 
     content: bytes
     texts: dict[int, int]  # number of a member with text -> number of its parts
+    left: Counter[str] = dataclasses.field(kw_only=True)  # `written` adds members it cannot write
 
     def written(self, translated: Iterable[str]) -> Iterator[bytes]:
-        """Yields the archive's bytes, given its translated parts."""
-        remaining = iter(translated)
+        """Yields the archive's bytes, given its translated parts.
+
+        A member that would be damaged keeps its text. A warning on stderr names it, and `left`
+        counts it.
+        """
         result = io.BytesIO()
         with (
             zipfile.ZipFile(io.BytesIO(self.content)) as source,
             zipfile.ZipFile(result, "w") as target,
         ):
+            parts, texts = iter(self.parts), iter(translated)
             for number, member in enumerate(source.infolist()):
                 if number in self.texts:
-                    text = "".join(itertools.islice(remaining, self.texts[number]))
+                    count = self.texts[number]
+                    before = list(itertools.islice(parts, count))
+                    text = self._text(member.filename, before, itertools.islice(texts, count))
                     target.writestr(copy.copy(member), text.encode("utf-8", errors="replace"))
                 else:
                     with source.open(member) as old, target.open(copy.copy(member), "w") as new:
                         shutil.copyfileobj(old, new)
         yield result.getvalue()
 
+    def _text(self, name: str, parts: list[str | Segment], translated: Iterable[str]) -> str:
+        """Returns a member's translated text, or its own if that would be damaged."""
+        after = list(translated)
+        before = [part if isinstance(part, str) else part.source for part in parts]
+        if before == after:
+            return "".join(before)
+        is_translated = [isinstance(part, Segment) for part in parts]
+        if is_intact(before, after, is_translated):
+            return "".join(after)
+        self.left["damaged"] += 1
+        tqdm.write(
+            f"{name}: stays untranslated, as its translation would not be valid XML",
+            file=sys.stderr,
+        )
+        return "".join(before)
 
-def read_archive(main: str, readers: Mapping[re.Pattern, Reader], content: bytes) -> Archive:
+
+class Package:
+    """The members of an archive.
+
+    Attributes:
+        names: the names of the members.
+
+    Raises:
+        InputError: for a file that is not an archive, is protected, or is too large when unpacked.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile):
+        self._archive = archive
+        members = archive.infolist()
+        self.names = [member.filename for member in members]
+        rule = f"must have at most {_MOST_MEMBERS} members"
+        require(len(members) <= _MOST_MEMBERS, None, rule, len(members), PLACE)
+        size = sum(member.file_size for member in members)
+        rule = f"must have at most {_MOST_BYTES} bytes when unpacked"
+        require(size <= _MOST_BYTES, None, rule, size, PLACE)
+        is_protected = any(member.flag_bits & 1 for member in members)
+        require(not is_protected, None, _UNPROTECTED, "a password", PLACE)
+        manifest = "META-INF/manifest.xml"  # OpenDocument's
+        if manifest in self.names:
+            is_protected = b"encryption-data" in archive.read(manifest)
+            require(not is_protected, None, _UNPROTECTED, "a password", PLACE)
+
+    def require_member(self, name: str) -> None:
+        """Raises an InputError if the archive lacks a member that each document must have."""
+        received = ", ".join(self.names[:3]) or "an empty one"
+        require(name in self.names, None, f"must be an archive with {name}", received, PLACE)
+
+    def text(self, name: str) -> str:
+        """Returns the text of a member in XML."""
+        size = self._archive.getinfo(name).file_size
+        rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
+        require(size <= _MOST_TEXT, None, rule, f"{name}: {size}", PLACE)
+        with _in_member(name):
+            return decoded(self._archive.read(name), "xml", name)
+
+    def xml(self, name: str) -> XmlSource:
+        """Returns a member in XML."""
+        text = self.text(name)
+        with _in_member(name):
+            return XmlSource(text)
+
+
+@contextlib.contextmanager
+def _in_member(name: str) -> Iterator[None]:
+    """Names the member in an InputError about its text."""
+    try:
+        yield
+    except InputError as error:
+        place = name if error.place == PLACE else f"{name}, {error.place}"
+        raise error.replaced(received=f"{error.received} ({place})", place=PLACE) from None
+
+
+def read_archive(
+    content: bytes, find_readers: Callable[[Package], Mapping[str, Reader]]
+) -> Archive:
     """Reads an archive.
 
     Args:
-        main: the name of a member that every document in the format has.
-        readers: functions that read members with text, by patterns of their names.
         content: the bytes of the archive.
+        find_readers: returns the readers of the members with text, by their names.
 
     Raises:
-        InputError: for a file that is no such archive, or is too large when unpacked.
+        InputError: for a file that is not such an archive, or is too large when unpacked.
     """
+    rule = f"must be a whole archive (ZIP): {_SAVE_ANEW}"
+    parts: list[str | Segment] = []
+    texts: dict[int, int] = {}
+    left: Counter[str] = Counter()
+    tags = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-            _check(members, main)
-            if "META-INF/manifest.xml" in archive.namelist():  # OpenDocument's
-                is_protected = b"encryption-data" in archive.read("META-INF/manifest.xml")
-                require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)
-            parts: list[str | Segment] = []
-            texts: dict[int, int] = {}
-            for number, member in enumerate(members):
-                name = member.filename
-                reader = next((readers[one] for one in readers if one.fullmatch(name)), None)
-                if reader is not None:
-                    rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
-                    received = f"{name}: {member.file_size}"
-                    require(member.file_size <= _MOST_TEXT, None, rule, received, _PLACE)
-                    found = _parts(archive.read(member), name, reader)
+            package = Package(archive)
+            readers = find_readers(package)
+            for number, name in enumerate(package.names):
+                if name in readers:
+                    text = package.text(name)
+                    tags += check_tags(text, tags)
+                    with _in_member(name):
+                        found = readers[name](text, left)
                     texts[number] = len(found)
                     parts += found
             damaged = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        rule = f"must be a whole archive (ZIP): {_SAVE_ANEW}"
-        raise InputError(None, rule, error, _PLACE) from None
-    require(damaged is None, None, f"must be a whole archive (ZIP): {_SAVE_ANEW}", damaged, _PLACE)
-    return Archive(tuple(parts), content, texts)
-
-
-def _check(members: list[zipfile.ZipInfo], main: str) -> None:
-    """Rejects unsupported archives before anything is unpacked."""
-    names = [member.filename for member in members]
-    rule = f"must have at most {_MOST_MEMBERS} members"
-    require(len(members) <= _MOST_MEMBERS, None, rule, len(members), _PLACE)
-    size = sum(member.file_size for member in members)
-    rule = f"must have at most {_MOST_BYTES} bytes when unpacked"
-    require(size <= _MOST_BYTES, None, rule, size, _PLACE)
-    is_protected = any(member.flag_bits & 1 for member in members)
-    require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)
-    rule = f"must be an archive with {main}"
-    require(main in names, None, rule, ", ".join(names[:3]) or "an empty one", _PLACE)
-
-
-def _parts(content: bytes, name: str, reader: Reader) -> Parts:
-    try:
-        return reader(decoded(content, "xml", name))
-    except InputError as error:
-        received = f"{error.received} ({name}, {error.place})"
-        raise error.replaced(received=received, place=_PLACE) from None
+        raise InputError(None, rule, error, PLACE) from None
+    require(damaged is None, None, rule, damaged, PLACE)
+    return Archive(tuple(parts), content, texts, left=left)

@@ -1,26 +1,36 @@
 """Word documents (.docx): paragraphs of the body, tables, headers, notes, comments and text boxes.
 
 Runs with the same properties are joined (runs.py); translated runs lose their language, which Word
-uses to check spelling. Links, tracked insertions and link fields are elements. Text that is
-deleted, moved away, hidden, code or marked "no proofing" stays, as do other fields and pictures;
-their alternative texts are translated.
+uses to check spelling. Links, tracked insertions, content controls and some fields are elements. A
+field that repeats text from elsewhere, such as a cross-reference, is translated by itself, so it
+gets the same translation as that text. Text that is deleted, moved away, hidden or code stays, as
+do other fields and pictures; their alternative texts are translated.
 """
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Archive, read_archive
-from keras_transformer.documents.pptx import read_drawing
+from keras_transformer.documents.archive import Archive, Package, Reader, read_archive
+from keras_transformer.documents.drawings import ALTERNATIVES, DRAWINGS, paragraph_in
+from keras_transformer.documents.open_xml import is_on, readers_by_type, type_of, types_in
 from keras_transformer.documents.runs import Runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
-_MAIN = "word/document.xml"
-_TEXTS = re.compile(r"word/(document|header|footer|footnotes|endnotes|comments)\d*\.xml")
-_DRAWINGS = re.compile(r"word/(charts/chart|diagrams/data|diagrams/drawing)\d*\.xml")
+_MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
+_TEXTS = type_of(
+    r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.(main|glossary)|"
+    "header|footer|footnotes|endnotes|comments"
+)
 
-_AROUND = ("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdtContent", "w:dir", "w:bdo")
+_AROUND = (
+    *("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:customXml", "w:sdtContent"),
+    *("w:dir", "w:bdo"),
+)
+_DELETED = ("w:del", "w:moveFrom")
 _SPACES = {"w:tab": "\t", "w:ptab": "\t", "w:br": "\n", "w:cr": "\n"}
 _SILENT = ("w:proofErr", "w:lastRenderedPageBreak", "w:softHyphen", "w:rPr", "")
 _CODE = re.compile(
@@ -28,31 +38,81 @@ _CODE = re.compile(
     r"(source|preformatted|plain)text\w*",
     re.IGNORECASE,
 )
-_CHECKED_LANGUAGE = re.compile(r"\s*<w:lang\b[^>]*/>")
+_EMPTY = re.compile(r"<(?P<name>[^\s/>]+)>\s*</(?P=name)>|<[^\s/>]+\s*/>")
+# Names of attributes, without prefix, that people see; by elements.
+_ATTRIBUTES = {
+    **ALTERNATIVES,
+    "hyperlink": ("tooltip",),
+    "listItem": ("displayText",),  # of a menu
+    **dict.fromkeys(("tblCaption", "tblDescription"), ("val",)),
+}
+# Fields whose shown text is part of the sentence, and fields that repeat text from elsewhere.
+_WORDS = ("HYPERLINK", "FORMTEXT", "QUOTE")
+_REPETITIONS = ("REF", "STYLEREF", "TOC", "INDEX", "TITLE", "SUBJECT", "COMMENTS")
 
 
-def read(content: bytes) -> Archive:
-    """Reads a document."""
-    return read_archive(_MAIN, {_TEXTS: _read_member, _DRAWINGS: read_drawing}, content)
+def read(content: bytes, target: str | None) -> Archive:
+    """Reads a document that will be translated into the language `target`, if known."""
+    return read_archive(content, functools.partial(_find_readers, target))
 
 
-def _read_member(text: str) -> Parts:
-    reader = _Reader(XmlSource(text))
+def _find_readers(target: str | None, package: Package) -> dict[str, Reader]:
+    readers = {_TEXTS: _read_member, type_of("numbering"): _read_numbering, **DRAWINGS}
+    if target is not None:
+        languages = functools.partial(_read_languages, target.replace("_", "-"))
+        readers[type_of("styles|settings")] = languages
+    return readers_by_type(types_in(package, "Word", _MAIN), readers)
+
+
+def _read_member(text: str, left: Counter[str]) -> Parts:
+    reader = _Reader(XmlSource(text), left)
     return reader.xml.parts(reader.found_in(reader.xml.root))
 
 
+def _read_languages(target: str, text: str, left: Counter[str]) -> Parts:
+    """Reads styles, and replaces the language that is the default by the target language."""
+    xml = XmlSource(text)
+    languages = [one for one in xml.root.walk() if one.name in ("w:lang", "w:themeFontLang")]
+    default = languages[0].attributes.get("w:val") if languages else None
+    same = [one for one in languages if one.attributes.get("w:val") == default]
+    return xml.parts(found for one in same for found in xml.replaced(one, {"val": target}))
+
+
+def _read_numbering(text: str, left: Counter[str]) -> Parts:
+    """Reads the words of numbers, such as "Chapter %1."; bullets may be letters of a font."""
+    xml = XmlSource(text)
+    found: list[Found] = []
+    for level in xml.root.walk():
+        format, shown = level.child("w:numFmt"), level.child("w:lvlText")
+        if level.name == "w:lvl" and format is not None and shown is not None:
+            words = re.sub(r"%\d", "", shown.attributes.get("w:val", ""))
+            is_bullet = format.attributes.get("w:val") == "bullet"
+            if re.search(r"[^\W\d_]{2}", words) and not is_bullet:
+                found += map(_with_numbers, xml.attributes(shown, ("val",)))
+    return xml.parts(found)
+
+
+def _with_numbers(found: Found) -> Found:
+    """Turns the numbers in a text, such as %1, into marks."""
+    (segment,) = found.parts
+    spans = [match.span() for match in re.finditer(r"%\d", segment.text)]
+    return found._replace(parts=[segment.with_marks(spans)])
+
+
 class _Reader:
-    def __init__(self, xml: XmlSource):
+    def __init__(self, xml: XmlSource, left: Counter[str]):
         self.xml = xml
+        self._left = left
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
         for child in element.elements:
             if child.name == "w:p":
                 yield from self._paragraph(child)
+            elif child.name == "a:p":
+                yield from paragraph_in(self.xml, child, self._left)
             else:
-                if child.name in ("wp:docPr", "pic:cNvPr"):
-                    yield from self.xml.attributes(child, ("descr", "title"))
+                yield from self.xml.attributes(child, _ATTRIBUTES.get(child.local, ()))
                 yield from self.found_in(child)
 
     def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
@@ -60,14 +120,24 @@ class _Reader:
         start = properties.end if properties else paragraph.content_start
         end = paragraph.content_end
         segment = None
-        if not _is_code(properties, "w:pStyle"):
-            runs = Runs(("<w:r>", "</w:r>"), ('<w:t xml:space="preserve">', "</w:t>"))
-            self._add(runs, [child for child in paragraph.elements if child is not properties])
-            segment = runs.segment(self.xml.source(start, end))
+        if _is_code(properties, "w:pStyle"):
+            self._left["code"] += _shown(paragraph) != ""
+        else:
+            content = [child for child in paragraph.elements if child is not properties]
+            segment = self._segment(self.xml.prefix(paragraph), content, start, end)
         if segment is None:
             yield from self.found_in(paragraph)
         else:
             yield Found(start, end, [segment])
+
+    def _segment(
+        self, prefix: str, elements: Sequence[XmlElement], start: int, end: int
+    ) -> Segment | None:
+        """Returns elements between two places as a segment; None if they have no letters."""
+        text = f'<{prefix}t xml:space="preserve">', f"</{prefix}t>"
+        runs = Runs((f"<{prefix}r>", f"</{prefix}r>"), text)
+        self._add(runs, elements)
+        return runs.segment(self.xml.source(start, end))
 
     def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
         """Adds the content of a paragraph or a link."""
@@ -82,64 +152,112 @@ class _Reader:
                 self._add_run(runs, element)
             elif element.name in _AROUND or element.child("w:sdtContent"):
                 inner = element.child("w:sdtContent") or element
-                runs.begin(self.xml.source(element.start, inner.content_start))
+                self._begin(runs, element, inner)
                 self._add(runs, inner.elements)
                 runs.end(self.xml.source(inner.content_end, element.end))
             elif element.name not in _SILENT:
                 self._keep(runs, element)
             number += 1
 
+    def _begin(self, runs: Runs, element: XmlElement, inner: XmlElement) -> None:
+        """Begins an element, whose tags up to its content may have attributes with language."""
+        start, end = element.start, inner.content_start
+        found = list(self.xml.attributes(element, _ATTRIBUTES.get(element.local, ())))
+        for child in element.elements:
+            if child is not inner and inner is not element:
+                found += self.found_in(child)
+        parts = self.xml.parts([one for one in found if one.end <= end], start, end)
+        runs.begin(self.xml.source(start, end), parts if _has_language(parts) else ())
+
     def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
-        """Adds a field; the text of a link is translated."""
+        """Adds a field."""
+        first, last = elements[0], elements[-1]
         shown = next((n for n, one in enumerate(elements) if "separate" in _field_signs(one)), None)
-        codes = (code.text for one in elements for code in one.walk() if code.name == "w:instrText")
-        if shown is None or not "".join(codes).strip().upper().startswith("HYPERLINK"):
-            text = "".join(map(_text, elements[shown or len(elements) :]))
-            runs.kept(self.xml.source(elements[0].start, elements[-1].end), text)
-            return
-        runs.begin(self.xml.source(elements[0].start, elements[shown].end))
-        self._add(runs, elements[shown + 1 : -1])
-        runs.end(self.xml.source(elements[-1].start, elements[-1].end))
+        name = _field_name(elements)
+        if first.name == "w:fldSimple":
+            before, inner, after = first.content_start, first.elements, first.content_end
+        elif shown is not None:
+            before, inner, after = elements[shown].end, elements[shown + 1 : -1], last.start
+        else:
+            before, inner, after = last.end, [], last.end
+        text = "".join(map(_shown, inner))
+        source = self.xml.source(first.start, last.end)
+        if name in _WORDS and text:
+            runs.begin(self.xml.source(first.start, before))
+            self._add(runs, inner)
+            runs.end(self.xml.source(after, last.end))
+        elif name in _REPETITIONS and any(map(str.isalpha, text)):
+            segment = self._segment(self.xml.prefix(first), inner, before, after)
+            found = [] if segment is None else [Found(before, after, [segment])]
+            runs.kept(source, text, self.xml.parts(found, first.start, last.end))
+        else:
+            self._left["field"] += any(map(str.isalpha, text))
+            runs.kept(source, text)
 
     def _add_run(self, runs: Runs, run: XmlElement) -> None:
         properties = run.child("w:rPr")
         written = self.xml.source(properties.start, properties.end) if properties else ""
-        names = [one.name for one in properties.elements if _is_on(one)] if properties else []
-        is_code = "w:noProof" in names or "w:vanish" in names or _is_code(properties, "w:rStyle")
-        if _field_signs(run) or run.child("w:instrText") or (is_code and run.child("w:t")):
-            runs.kept(self.xml.source(run.start, run.end), _text(run))
+        names = [one.name for one in properties.elements if is_on(one)] if properties else []
+        kind = "hidden" if "w:vanish" in names else "code"
+        is_kept = kind == "hidden" or _is_code(properties, "w:rStyle")
+        if _field_signs(run) or run.child("w:instrText") or (is_kept and run.child("w:t")):
+            self._left[kind] += is_kept and any(map(str.isalpha, _shown(run)))
+            runs.kept(self.xml.source(run.start, run.end), _shown(run))
             return
-        plain = _CHECKED_LANGUAGE.sub("", written)
-        plain = "" if re.fullmatch(r"<w:rPr>\s*</w:rPr>", plain) else plain
+        plain = self._plain(properties)
+        before = self.xml.source(run.start, run.content_start) + written
+        after = self.xml.source(run.content_end, run.end)
         for child in run.elements:
             if child.name == "w:t":
                 runs.text(plain, child.text)
+            elif child.name == "w:ruby":  # text with an annotation of how it is read
+                runs.text(plain, "".join(map(_shown, filter(_is_ruby_base, child.elements))))
             elif child.name == "w:noBreakHyphen":
                 runs.text(plain, "\N{NON-BREAKING HYPHEN}")
             elif child.name in _SPACES and "w:type" not in child.attributes:
-                source = f"<w:r>{written}{self.xml.source(child.start, child.end)}</w:r>"
+                source = f"{before}{self.xml.source(child.start, child.end)}{after}"
                 runs.space(source, _SPACES[child.name])
             elif child.name not in _SILENT:
-                self._keep(runs, child, f"<w:r>{written}", "</w:r>")
+                self._keep(runs, child, before, after)
+
+    def _plain(self, properties: XmlElement | None) -> str:
+        """Returns the source of properties without language; "" if there are no others."""
+        if properties is None:
+            return ""
+        languages = [one for one in properties.elements if one.name == "w:lang"]
+        without = [Found(one.start, one.end, ()) for one in languages]
+        written = "".join(self.xml.parts(without, properties.start, properties.end))
+        return "" if _EMPTY.fullmatch(written) else written
 
     def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
         """Adds an untranslated element; text boxes and alternative texts in it are translated."""
-        parts = self.xml.parts(self._around(element), element.start, element.end)
-        has_language = any(isinstance(part, Segment) for part in parts)
+        found: Iterator[Found] = iter(())
+        if element.name in _DELETED:
+            self._left["deleted"] += element.has_letters
+        else:
+            self._left["equation"] += element.name.startswith("m:") and element.has_letters
+            found = self._found_at(element)
+        parts = self.xml.parts(found, element.start, element.end)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"
         text = element.text.strip() if element.name.startswith("m:") else ""
-        runs.kept(source, text, (before, *parts, after) if has_language else ())
+        runs.kept(source, text, (before, *parts, after) if _has_language(parts) else ())
 
-    def _around(self, element: XmlElement) -> Iterator[Found]:
-        return () if element.name in ("w:del", "w:moveFrom") else self.found_in(element)
+    def _found_at(self, element: XmlElement) -> Iterator[Found]:
+        yield from self.xml.attributes(element, _ATTRIBUTES.get(element.local, ()))
+        yield from self.found_in(element)
 
 
-def _text(element: XmlElement) -> str:
+def _has_language(parts: Parts) -> bool:
+    return any(isinstance(part, Segment) for part in parts)
+
+
+def _shown(element: XmlElement) -> str:
+    """Returns the text in an element, without codes and deletions."""
     return "".join(one.text for one in element.walk() if one.name == "w:t")
 
 
-def _is_on(element: XmlElement) -> bool:
-    return element.attributes.get("w:val") not in ("0", "false", "off")
+def _is_ruby_base(element: XmlElement) -> bool:
+    return element.name == "w:rubyBase"
 
 
 def _is_code(properties: XmlElement | None, name: str) -> bool:
@@ -154,6 +272,13 @@ def _field_signs(run: XmlElement) -> list[str]:
         return []
     signs = (one.attributes.get("w:fldCharType") for one in run.elements if one.name == "w:fldChar")
     return [sign for sign in signs if sign]
+
+
+def _field_name(elements: Sequence[XmlElement]) -> str:
+    """Returns the name of a field, the first word of its code, in capitals."""
+    codes = (code.text for one in elements for code in one.walk() if code.name == "w:instrText")
+    code = elements[0].attributes.get("w:instr") or "".join(codes)
+    return code.strip().partition(" ")[0].upper()
 
 
 def _end_of_field(elements: Sequence[XmlElement], first: int) -> int | None:

@@ -1,5 +1,6 @@
 """The document formats: their names, file extensions and readers."""
 
+import dataclasses
 import importlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -43,10 +44,12 @@ FORMATS = {
     "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
     "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
     "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
-    "docx": Format((".docx", ".docm"), "docx", is_archive=True),
+    "docx": Format((".docx", ".docm"), "docx", is_archive=True, has_language=True),
     "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True),
-    "odt": Format((".odt", ".ott"), "opendocument", is_archive=True),
-    "odp": Format((".odp", ".otp"), "opendocument", is_archive=True),
+    "xlsx": Format((".xlsx", ".xlsm"), "xlsx", is_archive=True),
+    "odt": Format((".odt", ".ott"), "opendocument", is_archive=True, has_language=True),
+    "odp": Format((".odp", ".otp"), "opendocument", is_archive=True, has_language=True),
+    "ods": Format((".ods", ".ots"), "opendocument", is_archive=True, has_language=True),
     "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
 }
 
@@ -54,12 +57,13 @@ FORMATS = {
 _SAVED_AS = {
     **dict.fromkeys((".doc", ".dot", ".rtf", ".pages", ".wpd", ".fodt"), "as .docx"),
     **dict.fromkeys((".ppt", ".pps", ".key", ".fodp"), "as .pptx"),
+    **dict.fromkeys((".xls", ".xlsb", ".numbers", ".fods"), "as .xlsx"),
     ".pdf": "as .docx, or its text as .txt",
 }
 # Files that are not running text, whose syntax a translation would break.
 _NOT_READ = (
     *(".rst", ".tex", ".adoc", ".org", ".json", ".ipynb", ".xml", ".yaml", ".yml", ".toml"),
-    *(".xls", ".xlsx", ".ods", ".zip", ".png", ".jpg", ".jpeg", ".gif", ".mo", ".strings"),
+    *(".zip", ".png", ".jpg", ".jpeg", ".gif", ".mo", ".strings"),
 )
 ZIP = b"PK\x03\x04"
 _OPEN_IN_LIBREOFFICE = "open it in LibreOffice and save it"
@@ -108,7 +112,9 @@ def read_document(
         return reader(text, **options)
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     document = reader(text[len(mark) :], language, **options)
-    return Document((mark, *document.parts)) if mark else document
+    if not mark:
+        return document
+    return dataclasses.replace(document, parts=(mark, *document.parts))
 
 
 def in_file(error: InputError, name: str) -> InputError:

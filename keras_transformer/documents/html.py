@@ -4,16 +4,21 @@ Tags keep their source, even broken ones. Block elements, such as `<p>` and `<td
 all others, such as `<b>` and `<my-icon>`, are elements within one.
 
 Not translated: comments, scripts, styles, and the content of elements that are in _KEPT or have
-translate="no" or the class notranslate. A superscript without letters or in square brackets is a
-note mark or an exponent, and stays at its word. Markup left open at the end of a document, such as
-a comment, is not translated either: browsers do not show it. The attribute `lang` stays.
+translate="no" or the class notranslate, except text in drawings (SVG). A superscript without
+letters or in square brackets is a note mark or an exponent, and stays at its word. Markup left open
+at the end of a document, such as a comment, is not translated either: browsers do not show it. The
+attribute `lang` stays.
+
+A page may be XML, which has no named entities such as &nbsp;: then text is written as XML.
 """
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from keras_transformer.documents import xml_source
 from keras_transformer.documents.segment_builder import (
     Found,
     OpenTags,
@@ -41,9 +46,16 @@ _VOID = _names("area base br col embed frame hr img input link meta param source
 # Elements whose content is not translated; the first set stands for words.
 _KEPT_WORDS = _names("code kbd samp tt var")
 _KEPT = _KEPT_WORDS | _names(
-    "applet audio canvas iframe math noembed object plaintext pre script style svg textarea video "
-    "xmp"
+    "applet audio canvas iframe math noembed object plaintext pre rp rt rtc script style svg "
+    "textarea video xmp"
 )
+# Kinds of untranslated text that a reader sees, for Document.left.
+_LEFT_KINDS = {
+    **dict.fromkeys(_KEPT_WORDS | {"pre", "xmp", "plaintext"}, "code"),
+    "math": "equation",
+    "textarea": "field",
+}
+_DRAWN = _names("text title desc")  # elements of a drawing that contain only text
 # A note mark or an exponent: "1", "*", "[a]", "[note 2]", "-1". It has few tags.
 _NOTE = re.compile(r"[\W\d_]+|\s*\[[^\[\]]{1,20}\]\s*")
 _NOTE_TAGS = 20
@@ -57,6 +69,7 @@ _ENDED_BY = {
     "th": _names("td th tr"),
     "tr": _names("tr"),
     "option": _names("option optgroup"),
+    **dict.fromkeys(("rt", "rp"), _names("rt rp")),
 }
 # Translated attributes, and elements that do not show them.
 _TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder")
@@ -77,7 +90,7 @@ _MARKUP = re.compile(
 )
 # Elements whose content is text, without tags.
 _RAW = _names("iframe noembed noframes script style textarea title xmp")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;"}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def _writing_with(entities: dict[str, str]) -> Callable[[Sequence[Piece]], str]:
@@ -85,7 +98,7 @@ def _writing_with(entities: dict[str, str]) -> Callable[[Sequence[Piece]], str]:
     return writing_with(lambda text: text.translate(table))
 
 
-write_text = _writing_with(_ENTITIES)
+write_text = _writing_with(_ENTITIES | {"\N{NO-BREAK SPACE}": "&nbsp;"})
 _WRITE_VALUES = {  # for attribute values, by their quotes
     '"': _writing_with(_ENTITIES | {'"': "&quot;"}),
     "'": _writing_with(_ENTITIES | {"'": "&#39;"}),
@@ -123,6 +136,11 @@ class Tag(NamedTuple):
         classes = attributes.get("class") or ""
         return translate.lower() == "no" or "notranslate" in classes.split()
 
+    @property
+    def left_kind(self) -> str | None:
+        """The kind of untranslated text in the element, if a reader sees it."""
+        return "protected" if self._forbids_translation else _LEFT_KINDS.get(self.name)
+
     def parts(self) -> Parts:
         """Returns its source in parts if it has translated attributes; otherwise ()."""
         if self._forbids_translation or self.name in _WITHOUT_SHOWN_ATTRIBUTES:
@@ -152,14 +170,21 @@ def _quote(attribute: re.Match) -> str:
 
 def read(text: str, language: str) -> Document:
     """Reads an HTML page or fragment; the language does not matter."""
-    return Document(joined(parts_of(text)))
+    left: Counter[str] = Counter()
+    return Document(joined(parts_of(text, left)), left=left)
 
 
-def parts_of(text: str) -> list[str | Segment]:
-    """Reads an HTML page or fragment into the parts of a document."""
+def parts_of(text: str, left: Counter[str]) -> list[str | Segment]:
+    """Reads an HTML page or fragment into the parts of a document.
+
+    Args:
+        text: the page.
+        left: the counts of untranslated pieces, to which its own are added.
+    """
     tags = tags_of(text)
+    write = xml_source.write_text if _is_xml(tags) else write_text
     parts: list[str | Segment] = []
-    builder = SegmentBuilder(write_text, has_lists=True)
+    builder = SegmentBuilder(write, has_lists=True)
     open_tags = OpenTags()
     number = 0
     while number < len(tags):
@@ -167,7 +192,7 @@ def parts_of(text: str) -> list[str | Segment]:
         end = number + 1
         if tag.name in _BLOCKS:
             parts.extend(builder.parts())
-            builder = SegmentBuilder(write_text, has_lists=True)
+            builder = SegmentBuilder(write, has_lists=True)
         note_end = end_of_note(tags, number)
         if note_end is not None:
             end = note_end
@@ -176,8 +201,14 @@ def parts_of(text: str) -> list[str | Segment]:
             builder.kept(source, text_of_note(note, builder.last_character))
         elif tag.begins_kept:
             end = end_of_kept(tags, number, open_tags)
-            rest = "".join(inner.source for inner in tags[number + 1 : end])
-            if tag.name in _BLOCKS:
+            inner = tags[number + 1 : end]
+            if tag.left_kind is not None and any(map(str.isalpha, _shown(inner))):
+                left[tag.left_kind] += 1
+            if tag.name == "svg" and tag.left_kind is None:
+                source = "".join(one.source for one in tags[number:end])
+                builder.kept(source, parts=_parts_of_drawing(tags[number:end], write))
+            elif tag.name in _BLOCKS:
+                rest = "".join(one.source for one in inner)
                 parts.extend([*(tag.parts() or [tag.source]), rest])
             else:
                 add_kept(builder, tags[number:end])
@@ -193,6 +224,34 @@ def parts_of(text: str) -> list[str | Segment]:
             open_tags.end(tag.name)
         number = end
     return parts + builder.parts()
+
+
+def _is_xml(tags: Sequence[Tag]) -> bool:
+    """Whether a page is XML: it declares that, or the namespace of its root element."""
+    roots = (tag for tag in tags if tag.kind == "start")
+    root = next(roots, None)
+    is_declared = bool(tags) and tags[0].source.startswith("<?xml")
+    return is_declared or (root is not None and "xmlns" in dict(root.attributes))
+
+
+def _parts_of_drawing(tags: Sequence[Tag], write: Callable[[Sequence[Piece]], str]) -> Parts:
+    """Returns the source of a drawing in parts if there is text in it; otherwise ()."""
+    parts: list[str | Segment] = []
+    number = 0
+    while number < len(tags):
+        parts.append(tags[number].source)
+        end = number + 1
+        if tags[number].name in _DRAWN and tags[number].has_content:
+            end = end_of_kept(tags, number, OpenTags())
+            builder = SegmentBuilder(write)
+            for tag in tags[number + 1 : end]:
+                if tag.kind == "text":
+                    add_text(builder, tag.source)
+                else:
+                    add_tag(builder, tag)
+            parts += builder.parts()
+        number = end
+    return joined(parts) if any(isinstance(part, Segment) for part in parts) else ()
 
 
 def add_tag(builder: SegmentBuilder, tag: Tag) -> None:

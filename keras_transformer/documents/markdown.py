@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -68,8 +69,20 @@ def read(text: str, language: str) -> Document:
     begin = _FRONT_MATTER.match(source.text).end()
     found: dict[str, dict] = {}
     tokens = _parser().parse(source.text[begin:], found)
-    blocks = _blocks(tokens, source, begin, found.get("references", {}))
-    return Document(with_found(source.original, blocks, end=len(source.text)))
+    left = Counter(code=sum(map(_is_code, _with_children(tokens))))
+    blocks = _blocks(tokens, source, begin, found.get("references", {}), left)
+    return Document(with_found(source.original, blocks, end=len(source.text)), left=left)
+
+
+def _with_children(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+def _is_code(token: Token) -> bool:
+    is_code = token.type in ("fence", "code_block", "code_inline")
+    return is_code and any(map(str.isalpha, token.content))
 
 
 class _Source:
@@ -180,7 +193,11 @@ def _at_line_start(state: StateInline) -> bool:
 
 
 def _blocks(
-    tokens: Sequence[Token], source: _Source, begin: int, references: dict[str, Any]
+    tokens: Sequence[Token],
+    source: _Source,
+    begin: int,
+    references: dict[str, Any],
+    left: Counter[str],
 ) -> Iterator[Found]:
     """Returns the blocks that contain language, in order.
 
@@ -189,6 +206,7 @@ def _blocks(
         source: the document.
         begin: where the parser began in the text.
         references: the link definitions by normalized name.
+        left: the counts of untranslated pieces, to which those in HTML are added.
     """
     first_line = source.line(begin)
     cell_end = 0  # of the previous table cell
@@ -196,7 +214,7 @@ def _blocks(
         if token.type == "html_block":
             first, last = (source.line_start(first_line + line) for line in token.map)
             if _without_indentation(source.text[first:last]) == _without_indentation(token.content):
-                yield Found(first, last, html.parts_of(source.original(first, last)))
+                yield Found(first, last, html.parts_of(source.original(first, last), left))
         elif token.type == "inline" and token.content:
             starts = [begin + start for start in token.meta["starts"]]
             if opening.type in ("th_open", "td_open"):

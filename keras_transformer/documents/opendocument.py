@@ -1,56 +1,118 @@
-"""OpenDocument texts and presentations (.odt, .odp), as written by LibreOffice.
+"""OpenDocument texts, presentations and spreadsheets (.odt, .odp, .ods), as LibreOffice's.
 
 Paragraphs and headings are translated, including those in tables, headers, notes, comments, text
 boxes and slides, and alternative texts. Spans of text and links are elements, except spans that
-only record an editing session. Fields, code and tracked deletions stay.
+only record an editing session. A field that repeats text from elsewhere, such as a cross-reference,
+is translated by itself, so it gets the same translation as that text. Other fields, code, tracked
+deletions, and cells whose text is computed stay.
 """
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.documents.archive import Archive, read_archive
-from keras_transformer.documents.html import add_text, write_text
+from keras_transformer.documents.archive import Archive, Package, Reader, read_archive
+from keras_transformer.documents.formulas import texts_in
+from keras_transformer.documents.html import add_text
+from keras_transformer.documents.open_xml import read_properties
 from keras_transformer.documents.segment_builder import Found, SegmentBuilder
 from keras_transformer.documents.segments import Parts, Piece, Segment
-from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges
+from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges, write_text
 
 _MAIN = "content.xml"
 _TEXTS = re.compile(r"(Object [^/]+/)?(content|styles)\.xml")
+_PROPERTIES = "meta.xml"
 _PARAGRAPHS = ("text:p", "text:h")
-_ALTERNATIVES = ("svg:title", "svg:desc")
-_AROUND = ("text:span", "text:a", "text:meta")
+# Elements that only contain text.
+_NAMES = (
+    *("svg:title", "svg:desc", "text:index-title-template"),
+    *("presentation:header-decl", "presentation:footer-decl"),
+)
+# Names of attributes, without prefix, that people see; by elements.
+_ATTRIBUTES = {
+    "text:list-level-style-number": ("num-prefix", "num-suffix"),
+    "text:outline-level-style": ("num-prefix", "num-suffix"),
+    **dict.fromkeys(
+        ("form:button", "form:checkbox", "form:radio", "form:fixed-text", "form:frame"),
+        ("label", "title"),
+    ),
+}
+_AROUND = ("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base")
 _SPACES = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
+# Fields that repeat text from elsewhere.
+_REPETITIONS = (
+    *("text:bookmark-ref", "text:reference-ref", "text:sequence-ref", "text:chapter"),
+    *("text:title", "text:subject", "text:description"),
+)
+_NOT_FIELDS = ("text:note", "text:note-citation", "text:ruby-text")
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 
 
-def read(content: bytes) -> Archive:
-    """Reads a text document or a presentation."""
-    return read_archive(_MAIN, {_TEXTS: _read_member}, content)
+def read(content: bytes, target: str | None) -> Archive:
+    """Reads a document that will be translated into the language `target`, if known."""
+    read_text = functools.partial(_read_member, target and target.replace("_", "-"))
+
+    def find_readers(package: Package) -> dict[str, Reader]:
+        package.require_member(_MAIN)
+        readers = {name: read_text for name in package.names if _TEXTS.fullmatch(name)}
+        return readers | {_PROPERTIES: read_properties}
+
+    return read_archive(content, find_readers)
 
 
-def _read_member(text: str) -> Parts:
-    reader = _Reader(XmlSource(text))
+def _read_member(target: str | None, text: str, left: Counter[str]) -> Parts:
+    reader = _Reader(XmlSource(text), target, left)
     return reader.xml.parts(reader.found_in(reader.xml.root))
 
 
 class _Reader:
-    def __init__(self, xml: XmlSource):
+    def __init__(self, xml: XmlSource, target: str | None, left: Counter[str]):
         self.xml = xml
+        self._target = target
+        self._left = left
         self._sessions = set(_session_styles(xml.root))
+        self._used = texts_in(_formulas(xml.root))
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
         for child in element.elements:
             if child.name in _PARAGRAPHS:
                 yield from self._paragraph(child)
-            elif child.name in _ALTERNATIVES:
+            elif child.name in _NAMES:
                 yield from self.xml.content(child)
-            elif child.name != "text:tracked-changes" and not _is_placeholder(child):
+            elif child.name == "style:default-style":
+                yield from self._language(child)
+            elif child.name == "text:tracked-changes":
+                self._left["deleted"] += sum(
+                    one.name == "text:deletion" and one.has_letters for one in child.walk()
+                )
+            elif child.name == "table:table-cell" and self._is_computed(child):
+                self._left["formula"] += child.has_letters
+            elif not _is_placeholder(child):
+                yield from self.xml.attributes(child, _ATTRIBUTES.get(child.name, ()))
                 yield from self.found_in(child)
+
+    def _is_computed(self, cell: XmlElement) -> bool:
+        """Whether a cell's text is a formula's, a number or a date, or a formula needs it."""
+        kind = cell.attributes.get("office:value-type", "string")
+        if kind != "string" or "table:formula" in cell.attributes:
+            return True
+        return bool(self._used) and cell.text.strip() in self._used
+
+    def _language(self, style: XmlElement) -> Iterator[Found]:
+        """Yields the target language, in place of the language of a default style."""
+        properties = style.child("style:text-properties")
+        if self._target is None or properties is None:
+            return
+        language, _, country = self._target.partition("-")
+        values = {"language": language, "country": country.upper() or "none"}
+        yield from self.xml.replaced(properties, values)
 
     def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
         if _CODE.fullmatch(paragraph.attributes.get("text:style-name", "")):
+            self._left["code"] += paragraph.has_letters
             return
         builder = SegmentBuilder(_write)
         self._add(builder, paragraph)
@@ -61,15 +123,12 @@ class _Reader:
         for child in element.elements:
             add_text(builder, self.xml.source(place, child.start))
             place = child.end
-            source = self.xml.source(child.start, child.end)
             style = child.attributes.get("text:style-name", "")
             if child.name in _SPACES:
+                source = self.xml.source(child.start, child.end)
                 builder.space(source, text=_SPACES[child.name])
             elif child.name not in _AROUND or child.is_alone or _CODE.fullmatch(style):
-                parts = self.xml.parts(self.found_in(child), child.start, child.end)
-                has_language = any(isinstance(part, Segment) for part in parts)
-                is_read = not has_language and not child.name.startswith(("office:", "text:note"))
-                builder.kept(source, child.text if is_read else "", parts if has_language else ())
+                self._keep(builder, child)
             else:
                 opening = self.xml.source(child.start, child.content_start)
                 closing = self.xml.source(child.content_end, child.end)
@@ -83,6 +142,23 @@ class _Reader:
                     builder.end(child.name, closing)
         add_text(builder, self.xml.source(place, element.content_end))
 
+    def _keep(self, builder: SegmentBuilder, element: XmlElement) -> None:
+        """Adds an element that is not part of the sentence; text in it is translated."""
+        found = list(self.found_in(element))
+        if element.name in _REPETITIONS:
+            found = list(self.xml.content(element))
+        elif element.name in _AROUND:
+            self._left["code"] += element.has_letters
+        elif element.name.startswith("text:") and element.name not in _NOT_FIELDS and not found:
+            self._left["field"] += element.has_letters
+        parts = self.xml.parts(found, element.start, element.end)
+        has_language = any(isinstance(part, Segment) for part in parts)
+        is_read = element.name in _REPETITIONS or not (
+            has_language or element.name.startswith(("office:", "text:note", "text:ruby"))
+        )
+        source = self.xml.source(element.start, element.end)
+        builder.kept(source, element.text if is_read else "", parts if has_language else ())
+
 
 def _write(pieces: Sequence[Piece]) -> str:
     return write_text(with_ranges(pieces))
@@ -91,6 +167,14 @@ def _write(pieces: Sequence[Piece]) -> str:
 def _is_placeholder(element: XmlElement) -> bool:
     """Whether only the author of a presentation sees it: "Click to add a title"."""
     return element.attributes.get("presentation:placeholder") == "true"
+
+
+def _formulas(root: XmlElement) -> Iterator[str]:
+    """Yields the formulas of cells, and conditions on what they may contain."""
+    for element in root.walk():
+        for name in ("table:formula", "table:condition"):
+            if name in element.attributes:
+                yield element.attributes[name]
 
 
 def _session_styles(root: XmlElement) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Paragraphs made of runs of text with properties, as in Word and PowerPoint.
+"""Paragraphs made of runs of text with properties, as in Word, PowerPoint and Excel.
 
     <w:r><w:t>A </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>red</w:t></w:r>...      A <b>red</b> ...
 
@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 from keras_transformer.documents.segment_builder import SegmentBuilder
 from keras_transformer.documents.segments import MarkKind, Parts, Piece, Segment
-from keras_transformer.documents.xml_source import with_ranges
-from keras_transformer.markup import well_formed
+from keras_transformer.documents.xml_source import with_ranges, write_text
+
+_RUN = "run"  # the name of elements that are properties; a link's name is its tag
 
 
 class _Item(NamedTuple):
@@ -43,9 +43,9 @@ class Runs:
         # Plain properties in the paragraph (None), and in each link, by its tag.
         self._properties_in: dict[str | None, str] = {}
 
-    def text(self, properties: str, text: str) -> None:
-        """Adds a run's text, with the source of its properties, or ""."""
-        self._items.append(_Item("text", properties, text))
+    def text(self, properties: str, text: str, parts: Parts = ()) -> None:
+        """Adds a run's text, with its properties' source, or "", in parts if it has language."""
+        self._items.append(_Item("text", properties, text, parts))
 
     def space(self, source: str, text: str) -> None:
         """Adds a tab or a line break, within a run if needed; see SegmentBuilder.space."""
@@ -55,9 +55,9 @@ class Runs:
         """Adds untranslated content; see SegmentBuilder.kept."""
         self._items.append(_Item("kept", source, text, parts))
 
-    def begin(self, source: str) -> None:
+    def begin(self, source: str, parts: Parts = ()) -> None:
         """Begins a link or the like, which lasts until the matching call of `end`."""
-        self._items.append(_Item("begin", source))
+        self._items.append(_Item("begin", source, parts=parts))
 
     def end(self, source: str) -> None:
         """Ends the element begun last."""
@@ -67,16 +67,17 @@ class Runs:
         """Returns the paragraph with its source; None if it has no letters."""
         self._find_plain_properties()
         builder = SegmentBuilder(self._write)
-        around = [self._properties_in[None]]
-        current = around[-1]
+        around: list[str | None] = [None]  # the open links
+        current = self._properties_in[None]
         waiting: list[_Item] = []  # follow the open element, if it ends
 
-        def change(properties: str) -> None:
+        def change(properties: str, parts: Parts = ()) -> None:
             nonlocal current
+            plain = self._properties_in[around[-1]]
             if current != properties:
-                if current != around[-1]:
-                    builder.end("run", "")
-                current = around[-1]
+                if current != plain:
+                    builder.end(_RUN, "")
+                current = plain
             for item in waiting:
                 if item.kind == "space":
                     builder.space(item.source, text=item.text)
@@ -84,26 +85,25 @@ class Runs:
                     builder.kept(item.source, item.text, item.parts)
             waiting.clear()
             if current != properties:
-                builder.begin("run", properties)
+                builder.begin(_RUN, properties, parts)
                 current = properties
 
         for item in self._items:
             if item.kind == "text":
-                change(item.source if item.text.strip() else current)
+                change(item.source if item.text.strip() else current, item.parts)
                 builder.word("", item.text)
             elif item.kind == "begin":
-                change(around[-1])
-                builder.begin("link", item.source)
-                around.append(self._properties_in[item.source])
-                current = around[-1]
+                change(self._properties_in[around[-1]])
+                builder.begin(item.source, item.source, item.parts)
+                around.append(item.source)
+                current = self._properties_in[item.source]
             elif item.kind == "end":
-                change(around[-1])
-                builder.end("link", item.source)
-                around.pop()
-                current = around[-1]
+                change(self._properties_in[around[-1]])
+                builder.end(around.pop(), item.source)
+                current = self._properties_in[around[-1]]
             else:
                 waiting.append(item)
-        change(around[-1])
+        change(self._properties_in[None])
         return builder.segment(source)
 
     def _find_plain_properties(self) -> None:
@@ -129,17 +129,16 @@ class Runs:
         pieces = with_ranges(pieces)
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             if is_text:
-                text = escape(well_formed("".join(group)))
-                inner = f"{around[-1]}{self._text[0]}{text}{self._text[1]}"
+                inner = f"{around[-1]}{self._text[0]}{write_text(list(group))}{self._text[1]}"
                 written += f"{self._run[0]}{inner}{self._run[1]}"
                 continue
             for mark in group:
-                if mark.kind is MarkKind.OPEN and mark.source not in self._properties_in:
+                if mark.name == _RUN and mark.kind is MarkKind.OPEN:
                     around.append(mark.source)
                     continue
                 written += mark.source
                 if mark.kind is MarkKind.OPEN:
-                    around.append(self._properties_in[mark.source])
+                    around.append(self._properties_in[mark.name])
                 elif mark.kind is MarkKind.CLOSE:
                     around.pop()
         return written

@@ -118,8 +118,8 @@ class _Leaf:
         """Whether it is text rather than a mark."""
         return self.is_language or (self.written == self.text == " ")
 
-    def mark(self, kind: MarkKind = MarkKind.WHOLE) -> Mark:
-        return Mark(self.written, kind, self.text, self.parts)
+    def mark(self, kind: MarkKind = MarkKind.WHOLE, name: Hashable = "") -> Mark:
+        return Mark(self.written, kind, self.text, self.parts, name)
 
 
 @dataclasses.dataclass(eq=False)
@@ -183,7 +183,13 @@ class SegmentBuilder:
         self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
-        """Begins an element, which lasts until `end` is called with its name, if ever."""
+        """Begins an element, which lasts until `end` is called with its name, if ever.
+
+        Args:
+            name: the tag's name.
+            source: as the document writes it.
+            parts: the source in parts, if there is language in it.
+        """
         self._open_tags.begin(name)
         self._open.append(_Tagged(name, _Leaf(source, parts=parts)))
 
@@ -385,7 +391,8 @@ def _nodes(pieces: Iterable[_Leaf | _Tagged]) -> list[Node]:
     nodes: list[Node] = []
     for piece in pieces:
         if isinstance(piece, _Tagged):
-            opening, closing = piece.opening.mark(MarkKind.OPEN), piece.closing.mark(MarkKind.CLOSE)
+            opening = piece.opening.mark(MarkKind.OPEN, piece.name)
+            closing = piece.closing.mark(MarkKind.CLOSE, piece.name)
             nodes.append(Element(opening, closing, _nodes(piece.children)))
         elif not piece.is_plain:
             if piece.written or piece.text:

@@ -12,7 +12,7 @@ and restored afterwards.
 import dataclasses
 import functools
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
 from keras_transformer.translate.answers import Span
@@ -40,6 +40,7 @@ class Mark:
     kind: MarkKind = MarkKind.WHOLE
     text: str = ""  # how it reads: " " for a line break, words for a code span
     parts: "Parts" = ()  # empty if the mark contains no language
+    name: Hashable = ""  # of the element that it begins, as given to SegmentBuilder.begin
 
     @property
     def is_break(self) -> bool:
@@ -168,6 +169,8 @@ class Document:
     """
 
     parts: Parts
+    # The numbers of pieces with letters that stay as they are, by kind: "code", "equation".
+    left: Mapping[str, int] = dataclasses.field(default_factory=dict, kw_only=True)
 
     @property
     def source(self) -> str:

@@ -11,7 +11,6 @@ sentences there before they are translated.
 
 import dataclasses
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
 
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import (
@@ -21,9 +20,8 @@ from keras_transformer.documents.segments import (
     MarkKind,
     Node,
     Segment,
-    writing_with,
 )
-from keras_transformer.documents.xml_source import XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlElement, XmlSource, write_text
 from keras_transformer.errors import require
 
 UNITS = ("trans-unit", "segment")  # in XLIFF 1.2 and 2.0; each has a source and a target
@@ -38,7 +36,7 @@ class Unit:
 
     source: Segment
     place: tuple[int, int]  # bytes of the <target>, or of the place for a new one
-    target_tag: str  # the start tag of the <target>, with its attributes
+    target_tags: tuple[str, str]  # around the translation; the first one has attributes
     target: str  # the translation, without tags
     has_target: bool
     is_locked: bool  # by translate="no"
@@ -61,7 +59,7 @@ def read(text: str, language: str) -> Document:
     xml = XmlSource(text)
     return Document(
         xml.parts(
-            Found(*unit.place, [unit.target_tag, unit.source, "</target>"])
+            Found(*unit.place, [unit.target_tags[0], unit.source, unit.target_tags[1]])
             for unit in _units(xml)
             if not (unit.is_locked or unit.has_target) and unit.source.text.strip()
         )
@@ -105,16 +103,19 @@ def _unit(
     """Reads a unit. The sources of suggestions are not its direct children."""
     source, target = element.child("source"), element.child("target")
     nodes = [] if source is None else _nodes(xml, source)
-    segment = Segment("", nodes, writing_with(escape))
+    segment = Segment("", nodes, write_text)
+    prefix = xml.prefix(element)
+    start, end = f"<{prefix}target>", f"</{prefix}target>"
     if target is not None:
         tag = xml.source(target.start, target.content_start).removesuffix("/>").removesuffix(">")
+        tags = f"{tag}>", end
         has_code = any(child.local != "mrk" for child in target.walk() if child is not target)
         text = _text(target)
         has_target = has_code or text.strip() != ""
         place = (target.start, target.end)
-        return Unit(segment, place, f"{tag}>", text, has_target, is_locked, languages)
+        return Unit(segment, place, tags, text, has_target, is_locked, languages)
     before = element.child("seg-source") or source or element
-    return Unit(segment, (before.end, before.end), "<target>", "", False, is_locked, languages)
+    return Unit(segment, (before.end, before.end), (start, end), "", False, is_locked, languages)
 
 
 def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:

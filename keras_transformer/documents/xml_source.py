@@ -2,20 +2,72 @@
 
 It is parsed by Python's expat. Source that is not translated is never rewritten: the order and
 quotes of attributes, white space, and numeric character references are kept.
+
+A document may declare any prefix for a namespace, or none. Names are therefore compared with the
+prefixes of the table below: a Word paragraph is "w:p", even if it is written as <ns0:p> or <p>.
 """
 
 import dataclasses
 import functools
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from keras_transformer.documents.segment_builder import Found, with_found
 from keras_transformer.documents.segments import Parts, Piece, Segment, writing_with
 from keras_transformer.errors import InputError, require
+from keras_transformer.markup import well_formed
 
 _MOST_NESTED = 200  # elements
+# A tag takes up to about 400 bytes of memory while a document is read.
+_MOST_TAGS = 1_000_000
+_OPEN_XML = ("http://schemas.openxmlformats.org/", "/2006")
+_STRICT_OPEN_XML = ("http://purl.oclc.org/ooxml/", "")  # files saved as "Strict Open XML"
+_OPEN_DOCUMENT = "urn:oasis:names:tc:opendocument:xmlns:"
+_PREFIXES = {
+    **{
+        f"{start}{name.format(year)}": prefix
+        for start, year in (_OPEN_XML, _STRICT_OPEN_XML)
+        for name, prefix in {
+            "wordprocessingml{}/main": "w",
+            "drawingml{}/main": "a",
+            "drawingml{}/wordprocessingDrawing": "wp",
+            "drawingml{}/picture": "pic",
+            "drawingml{}/chart": "c",
+            "presentationml{}/main": "p",
+            "spreadsheetml{}/main": "x",
+            "officeDocument{}/math": "m",
+        }.items()
+    },
+    "http://schemas.openxmlformats.org/package/2006/content-types": "ct",
+    "http://schemas.openxmlformats.org/markup-compatibility/2006": "mc",
+    "http://schemas.microsoft.com/office/drawing/2014/chartex": "cx",
+    "http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments": "xtc",
+    "urn:schemas-microsoft-com:vml": "v",
+    **{
+        f"{_OPEN_DOCUMENT}{name}:1.0": prefix
+        for name, prefix in {
+            "office": "office",
+            "text": "text",
+            "table": "table",
+            "drawing": "draw",
+            "style": "style",
+            "presentation": "presentation",
+            "form": "form",
+            "svg-compatible": "svg",
+            "xsl-fo-compatible": "fo",
+            "container": "container",
+        }.items()
+    },
+    "http://openoffice.org/2009/office": "officeooo",
+    "http://purl.org/dc/elements/1.1/": "dc",
+    "http://www.idpf.org/2007/opf": "opf",
+    "http://www.daisy.org/z3986/2005/ncx/": "ncx",
+    "http://www.w3.org/2001/04/xmlenc#": "enc",
+    "http://www.w3.org/XML/1998/namespace": "xml",
+}
+_TAG_NAME = re.compile(rb"<(?P<name>[^\s/>]+)")
 _TAG = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 
 _ATTRIBUTE = re.compile(
@@ -23,14 +75,46 @@ _ATTRIBUTE = re.compile(
 )
 
 
-@dataclasses.dataclass(eq=False)
+@functools.lru_cache(maxsize=4096)
+def _name_of(expanded: str) -> str:
+    """Returns a name with the prefix of _PREFIXES, given its namespace, a space and its name."""
+    namespace, _, local = expanded.rpartition(" ")
+    return f"{_PREFIXES.get(namespace, namespace)}:{local}" if namespace else local
+
+
+def check_tags(text: str, others: int = 0) -> int:
+    """Counts the tags in a text, before it is parsed.
+
+    Args:
+        text: a text in XML.
+        others: the number of tags in other texts of the document.
+
+    Raises:
+        InputError: if the document has too many.
+    """
+    tags = text.count("<")
+    rule = f"must have at most {_MOST_TAGS:,} tags"
+    require(others + tags <= _MOST_TAGS, None, rule, f"{others + tags:,}", "the document")
+    return tags
+
+
+def write_text(pieces: Sequence[Piece]) -> str:
+    """Writes text and marks in XML."""
+    return writing_with(_escaped)(pieces)
+
+
+def _escaped(text: str) -> str:
+    return escape(well_formed(text))
+
+
+@dataclasses.dataclass(eq=False, slots=True)
 class XmlElement:
     """An element, or a comment, which has no name.
 
     Places are byte offsets in the text in UTF-8.
     """
 
-    name: str  # as written, with its prefix
+    name: str  # with the prefix of _PREFIXES
     attributes: dict[str, str]
     start: int
     content_start: int  # after its start tag
@@ -63,6 +147,11 @@ class XmlElement:
         found = [child for child in self.elements if name in (child.name, child.local)]
         return found[-1] if found else None
 
+    @property
+    def has_letters(self) -> bool:
+        """Whether there are letters in its text."""
+        return any(map(str.isalpha, self.text))
+
     def walk(self) -> Iterator["XmlElement"]:
         """Yields it and all elements in it, in document order."""
         yield self
@@ -82,9 +171,11 @@ class XmlSource:
     """
 
     def __init__(self, text: str):
+        check_tags(text)
         self._content = text.encode("utf-8")
         self._open = [XmlElement("", {}, 0, 0)]
-        self._parser = expat.ParserCreate("utf-8")  # whatever the document declares
+        # Whatever encoding the document declares; a space separates namespaces from names.
+        self._parser = expat.ParserCreate("utf-8", " ")
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._begin
         self._parser.EndElementHandler = self._end
@@ -102,31 +193,53 @@ class XmlSource:
         """Returns the text from byte `start` to byte `end`, or to the end of the document."""
         return self._content[start:end].decode("utf-8")
 
+    def prefix(self, element: XmlElement) -> str:
+        """Returns the prefix of an element's name as the document writes it: "w:", or ""."""
+        name = _TAG_NAME.match(self._content, element.start)["name"].decode("utf-8")
+        return name[: name.rfind(":") + 1]
+
     def parts(self, found: Iterable[Found], start: int = 0, end: int | None = None) -> Parts:
         """Returns the text from byte `start` to byte `end`, with the parts that were found."""
         return with_found(self.source, found, start, end)
 
     def content(self, element: XmlElement) -> Iterator[Found]:
         """Yields the text of an element without child elements, if it contains language."""
-        if any(map(str.isalpha, element.text)) and not element.elements:
+        if element.has_letters and not element.elements:
             start, end = element.content_start, element.content_end
-            segment = Segment(self.source(start, end), [element.text], writing_with(escape))
+            segment = Segment(self.source(start, end), [element.text], write_text)
             yield Found(start, end, [segment])
 
     def attributes(self, element: XmlElement, names: Container[str]) -> Iterator[Found]:
-        """Yields the values of the named attributes that contain language."""
-        for match in _ATTRIBUTE.finditer(self._content[element.start : element.content_start]):
-            value = element.attributes.get(match["name"].decode("utf-8"), "")
-            if match["name"].decode("utf-8") in names and any(map(str.isalpha, value)):
-                start, end = (element.start + place for place in match.span("value"))
-                write = writing_with(functools.partial(_in_quotes, match["quote"].decode()))
+        """Yields the values of the attributes with these names, without prefix, with language."""
+        values = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}
+        for name, start, end, quote in self._values(element, names):
+            value = values[name]
+            if any(map(str.isalpha, value)):
+                write = writing_with(functools.partial(_in_quotes, quote))
                 yield Found(start, end, [Segment(self.source(start, end), [value], write)])
 
-    def _begin(self, name: str, attributes: dict[str, str]) -> None:
+    def replaced(self, element: XmlElement, values: Mapping[str, str]) -> Iterator[Found]:
+        """Yields the attributes with these names, without prefix, with `values[name]`."""
+        for name, start, end, quote in self._values(element, values):
+            yield Found(start, end, [_in_quotes(quote, values[name])])
+
+    def _values(
+        self, element: XmlElement, names: Container[str]
+    ) -> Iterator[tuple[str, int, int, str]]:
+        """Yields the name, the start and end of the value, and the quotes of attributes."""
+        for match in _ATTRIBUTE.finditer(self._content[element.start : element.content_start]):
+            prefix, _, local = match["name"].decode("utf-8").rpartition(":")
+            if local in names and prefix != "xmlns":
+                start, end = (element.start + place for place in match.span("value"))
+                yield local, start, end, match["quote"].decode()
+
+    def _begin(self, expanded: str, attributes: dict[str, str]) -> None:
+        name = _name_of(expanded)
         line = f"line {self._parser.CurrentLineNumber}"
         rule = f"must nest at most {_MOST_NESTED} elements"
         require(len(self._open) <= _MOST_NESTED, None, rule, name, line)
         start = self._parser.CurrentByteIndex
+        attributes = {_name_of(key): value for key, value in attributes.items()}
         element = XmlElement(name, attributes, start, self._tag_end(start))
         self._open[-1].children.append(element)
         self._open.append(element)
@@ -158,13 +271,13 @@ class XmlSource:
 
 
 def _in_quotes(quote: str, text: str) -> str:
-    return escape(text, {quote: f"&#{ord(quote)};"})
+    return escape(well_formed(text), {quote: f"&#{ord(quote)};"})
 
 
 # A mark that begins or ends a range, such as a bookmark; both have the same name.
 _RANGE = re.compile(
-    r"""<\w+:(?P<kind>[\w-]+?)-?(?P<side>start|end)\b[^>]*?\s(?:w:id|office:name|text:[\w-]*)=(?P<name>
-    "[^"]*"|'[^']*')""",
+    r"""<(?:[\w.-]+:)?(?P<kind>[\w-]+?)-?(?P<side>start|end)\b[^>]*?\s
+    (?:[\w.-]+:)?(?:id|name|[\w-]+-id)=(?P<name>"[^"]*"|'[^']*')""",
     re.IGNORECASE | re.VERBOSE,
 )
 

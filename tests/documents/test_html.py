@@ -105,7 +105,7 @@ def test_what_is_in_a_paragraph_is_a_mark():
     "kept",
     [
         *["<code>a b</code>", "<kbd>A</kbd>", "<samp>a</samp>", "<var>x y</var>", "<wbr>"],
-        *["<svg><title>A</title><text>b</text></svg>", "<math><mi>x</mi></math>", "<!-- a <b> -->"],
+        *["<math><mi>x</mi></math>", "<!-- a <b> -->", "<ruby>3<rt>a</rt></ruby>"],
         *['<b translate="no">A <i>dog</i></b>', "<span class='x notranslate'>A</span>", "<hr/>"],
         *["<script>a < b</script>", "<style>a > b</style>", "<textarea>a</textarea>", "<?php a ?>"],
         *["<pre>a <p> b</pre>", "<div translate=no>a <div>b</div> c</div>", "<!foo a>", "</>"],
@@ -176,7 +176,9 @@ def test_attributes_are_written_with_the_quotes_that_they_have():
         (segment,) = read(f"<p {attribute}>", "en").segments
         return segment.write([text])
 
-    assert result('title="a"', "\"'<&\N{NO-BREAK SPACE}>") == "&quot;'&lt;&amp;&nbsp;&gt;"
+    assert result('title="a"', "\"'<&\N{NO-BREAK SPACE}>") == (
+        "&quot;'&lt;&amp;\N{NO-BREAK SPACE}&gt;"
+    )
     assert result("title='a'", "\"'<&") == '"&#39;&lt;&amp;'
     assert result("title=a", "a 'b'=`") == "a&#32;&#39;b&#39;&#61;&#96;"
     for attribute in ('title="a"', "title='a'", "title=a"):
@@ -184,6 +186,35 @@ def test_attributes_are_written_with_the_quotes_that_they_have():
         source = f"<p {attribute}>".replace("a", result(attribute, hostile))
         (tag,) = tags_of(source)
         assert tag.attributes == [("title", hostile)]
+
+
+def test_text_of_drawings_is_translated_and_ruby_loses_no_text():
+    page = '<p>a <svg viewBox="0"><style>b</style><text x="1">c <tspan>d</tspan></text></svg> e</p>'
+    document = read(page, "en")
+    assert [segment.text for segment in document.segments] == ["a e", "c d"]
+    wanted = page.replace(">a <", ">A <").replace("> e<", "> E<").replace(">c <", ">C <")
+    assert written(document.parts, capitals) == wanted.replace(">d<", ">D<")
+    (segment,) = read("<p><ruby>a<rp>(</rp><rt>b<rp>)</rp></ruby> c</p>", "en").segments
+    assert segment.text == "a c"
+
+
+@pytest.mark.parametrize(
+    "beginning", ["<?xml version='1.0'?><p>", "<p xmlns='http://www.w3.org/1999/xhtml'>"]
+)
+def test_a_page_in_xml_gets_no_entities_of_html(beginning):
+    (segment,) = read(f"{beginning}a</p>", "en").segments
+    assert segment.write(["a\N{NO-BREAK SPACE}<\x01"]) == "a\N{NO-BREAK SPACE}&lt;\ufffd"
+    (segment,) = read("<p>a</p>", "en").segments
+    assert segment.write(["a\N{NO-BREAK SPACE}<"]) == "a&nbsp;&lt;"
+
+
+def test_pieces_that_stay_are_counted():
+    page = "<p>a <code>b</code> <kbd>3</kbd> <math><mi>x</mi></math> <b translate=no>c</b></p>"
+    assert dict(read(f"{page}<pre>d</pre>", "en").left) == {
+        "code": 2,
+        "equation": 1,
+        "protected": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,15 @@ from keras_transformer.documents.alignment import units
 from keras_transformer.documents.formats import FORMATS, read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
-from tests.documents.archives import archive, content_of, translated
+from tests.documents.archives import (
+    NAMESPACES,
+    PACKAGE,
+    archive,
+    content_of,
+    declared,
+    translated,
+    types_of,
+)
 from tests.documents.doubles import capitals
 from tests.refusals import refused
 
@@ -98,7 +106,7 @@ def test_links_fields_and_insertions_are_around_their_words():
     def sign(kind):
         return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
 
-    for code, shown in ((" HYPERLINK x", "DOG"), (" REF x", "dog")):
+    for code, shown in ((" HYPERLINK x", "DOG"), (" REF x", "DOG"), (" PAGE x", "dog")):
         before = f"{sign('begin')}<w:r><w:instrText>{code}</w:instrText></w:r>{sign('separate')}"
         assert shouted(run("A "), before, run("dog"), sign("end"), run(" runs.")) == (
             run("A ") + before + run(shown) + sign("end") + run(" RUNS.")
@@ -120,7 +128,6 @@ def test_links_fields_and_insertions_are_around_their_words():
         '<w:bookmarkStart w:id="1" w:name="zq"/>',
         "<m:oMath><m:t>x+y</m:t></m:oMath>",
         run("x = f(y)", '<w:rStyle w:val="SourceCode"/>'),
-        run("zq", "<w:noProof/>"),
         run("zq", "<w:vanish/>"),
         '<w:fldSimple w:instr="PAGE"><w:r><w:t>zq</w:t></w:r></w:fldSimple>',
     ],
@@ -172,7 +179,7 @@ def test_text_boxes_tables_and_alternative_texts():
 
 def test_headers_notes_and_comments_are_members_of_their_own():
     members = {
-        f"word__{name}_xml": f'<w:x xmlns:w="w">{paragraph(run("a dog"))}</w:x>'
+        f"word__{name}_xml": f"<w:x {declared('w')}>{paragraph(run('a dog'))}</w:x>"
         for name in ("header1", "footer2", "footnotes", "endnotes", "comments", "styles")
     }
     document = read_document(archive("docx", "", **members), "docx", "en")
@@ -230,9 +237,12 @@ def test_words_of_two_spans_are_one():
 
 
 def test_chapters_and_titles_of_books():
+    titles = "<dc:title>a book</dc:title><dc:language>en</dc:language>"
+    contents = '<n:ncx xmlns:n="http://www.daisy.org/z3986/2005/ncx/"><n:text>{}</n:text></n:ncx>'
     members = {
-        "a_opf": '<x xmlns:dc="d"><dc:title>a book</dc:title><dc:language>en</dc:language></x>',
-        "toc_ncx": "<ncx><text>a chapter</text></ncx>",
+        "a_opf": PACKAGE.format(titles),
+        "toc_ncx": contents.format("a chapter"),
+        "__MACOSX__chapter_xhtml": "\0 not XML",
     }
     content = "<script src='x'/><p>A <b>dog</b> &amp; it</p>"
     document = read_document(archive("epub", content, **members), "epub", "en")
@@ -240,25 +250,24 @@ def test_chapters_and_titles_of_books():
     assert content_of("epub", result) == "<script src='x'/><p>A <b>DOG</b> &amp; IT</p>"
     with opened(result) as found:
         assert b"<dc:title>A BOOK</dc:title><dc:language>en<" in found.read("a.opf")
-        assert found.read("toc.ncx") == b"<ncx><text>A CHAPTER</text></ncx>"
+        assert found.read("toc.ncx").decode() == contents.format("A CHAPTER")
 
 
 def test_a_book_says_the_language_of_its_translation():
-    package = (
-        '<package xml:lang="en"><dc:language id="x">en-GB</dc:language>'
-        '<dc:title xml:lang="en">a book</dc:title></package>'
-    )
+    package = PACKAGE.format(
+        '<dc:language id="x">en-GB</dc:language><dc:title xml:lang="en">a book</dc:title>'
+    ).replace("<package", '<package xml:lang="en"')
     chapter = "<html lang='en' xml:lang=\"en\"><body><p lang='fr'>un x</p></body></html>"
     ncx = '<ncx version="2"><text>1</text></ncx>'
-    members = {"a_opf": f"<x xmlns:dc='d'>{package}</x>", "b_XHTML": chapter, "toc_ncx": ncx}
+    members = {"a_opf": package, "b_XHTML": chapter, "toc_ncx": ncx}
     book = archive("epub", "", **members)
     unknown = read_document(book, "epub", "en")
     with opened(next(unknown.written(by_words(str)(unknown.parts)))) as found:
         assert found.read("b.XHTML").decode() == chapter
     document = read_document(book, "epub", "en", target="pt_BR")
     with opened(next(document.written(by_words(str)(document.parts)))) as found:
-        wanted = package.replace('xml:lang="en"><dc:l', 'xml:lang="pt-BR"><dc:l')
-        assert wanted.replace("en-GB", "pt-BR") in found.read("a.opf").decode()
+        wanted = package.replace('<package xml:lang="en"', '<package xml:lang="pt-BR"')
+        assert found.read("a.opf").decode() == wanted.replace("en-GB", "pt-BR")
         wanted = chapter.replace("'en'", '"pt-BR"').replace('"en"', '"pt-BR"')
         assert found.read("b.XHTML").decode() == wanted
         assert found.read("toc.ncx").decode() == ncx
@@ -274,12 +283,24 @@ PIECES = {
         "<w:r><w:tab/><w:t>犬は寝る。</w:t></w:r>",
         "<w:ins>" + run("m. ") + "</w:ins>",
         "<w:r><w:txbxContent>" + paragraph(run("a box")) + "</w:txbxContent></w:r>",
+        run("no\u00a0break\u2003x"),
+        *[
+            f"<{tag}><w:r><{space}/></w:r>{run('b ')}</{tag.partition(' ')[0]}>"
+            for tag in ("w:ins", "w:moveTo", "w:smartTag", "w:customXml", "w:hyperlink w:y='1'")
+            for space in ("w:tab", "w:br", "w:cr")
+        ],
+        f"<w:sdt><w:sdtPr/><w:sdtContent><w:r><w:tab/></w:r>{run('b ')}</w:sdtContent></w:sdt>",
     ],
     "pptx": [
         "<a:r><a:rPr b='1'/><a:t>a dog </a:t></a:r>",
         "<a:r><a:t> sleeps. &lt;x </a:t></a:r>",
         "<a:br/>",
         "<a:fld><a:t>3</a:t></a:fld>",
+    ],
+    "xlsx": [
+        "<r><rPr><b/></rPr><t>a dog </t></r>",
+        "<r><t> sleeps. &lt;x </t></r>",
+        "<r><rPr><i/></rPr><t>\u00a0é\nx </t></r>",
     ],
     "odt": [
         "a dog ",
@@ -289,6 +310,9 @@ PIECES = {
         "<text:bookmark z='3'/>",
         "<text:note><text:p>a note</text:p></text:note>",
         "<text:span x='4'> </text:span>",
+        "no\u00a0break&#160;x",
+        "<text:span x='5'><text:tab/>b </text:span>",
+        "<text:a x='6'><text:line-break/>b </text:a>",
     ],
     "epub": [
         "a <b>dog</b> ",
@@ -296,17 +320,33 @@ PIECES = {
         "<a href='x'>é<i>x</i></a>",
         "<br/>",
         "<img alt='a cat'/>",
+        "no\u00a0break&#160;x",
+        "<svg><text>b</text></svg>",
     ],
 }
-PIECES["odp"] = PIECES["odt"]
+PIECES["odp"] = PIECES["ods"] = PIECES["odt"]
 AROUND = {
     "docx": paragraph("{}"),
     "pptx": "<a:p>{}</a:p>",
-    "odt": "<text:p>{}</text:p>",
-    "odp": "<text:p>{}</text:p>",
+    "xlsx": "<si>{}</si>",
+    **dict.fromkeys(("odt", "odp", "ods"), "<text:p>{}</text:p>"),
     "epub": "<p>{}</p>",
 }
-OF_RUNS = ("w:r", "w:t", "w:rPr", "w:b", "w:i", "a:r", "a:t", "a:rPr")  # runs may be merged
+OF_RUNS = (
+    "w:r",
+    "w:t",
+    "w:rPr",
+    "w:b",
+    "w:i",
+    "a:r",
+    "a:t",
+    "a:rPr",
+    "r",
+    "t",
+    "rPr",
+    "b",
+    "i",
+)  # runs may be merged
 
 
 def structure(content):
@@ -362,10 +402,12 @@ def bomb(size, **members):
         (b"PK\x03\x04 cut short", "", "ZIP"),
         (archive("docx", "<w:p/>")[:-40], "", "ZIP"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "old or protected", "LibreOffice"),
-        (archive("odt", ""), "mimetype", "word/document.xml"),
+        (archive("odt", ""), "mimetype", "[Content_Types].xml"),
+        (archive("pptx", ""), "mimetype", "a file of Word"),
         (archive("docx", "<w:p>"), "mismatched tag (word/document.xml, line 2)", "XML"),
         (archive("docx", "&e;"), "undefined entity", "XML"),
-        (archive("docx", "<w:x>" * 300), "w:x", "nest"),
+        (archive("docx", "<w:x>" * 300), "w:x (word/document.xml, line 2)", "nest"),
+        (archive("docx", "<w:x/>" * 1_000_001), "1,000,00", "tags"),
         (bomb(2 << 30, a_bin=b"0" * 1000), "", "unpacked"),
         (bomb(1 << 28, word__header1_xml=b"0" * 1000), "header1.xml: 268435456", "text"),
         (archive("docx", "").replace(b"mimetypex", b"mimetypey", 1), "mimetype", "ZIP"),
@@ -394,3 +436,249 @@ def test_there_may_be_ten_thousand_members():
             target.writestr(f"{number}", b"")
     with refused(None, 10_001, "the document", "members"):
         read_document(result.getvalue(), "docx", "en")
+
+
+def read_members(document, format, change=capitals, target=None):
+    """Translates a document; returns its members as text, and the counts of what stayed."""
+    read = read_document(document, format, "en", target=target)
+    (result,) = read.written(by_words(change)(read.parts))
+    with opened(result) as found:
+        members = {name: found.read(name).decode("latin-1") for name in found.namelist()}
+    return members, +read.left
+
+
+@pytest.mark.parametrize("format", ["odt", "odp", "ods", "epub"])
+@pytest.mark.parametrize("space", ["\u00a0", "&#160;", "\u2003", "\u202f"])
+def test_no_space_makes_a_document_unreadable(format, space):
+    around = "<p>{}</p>" if format == "epub" else "<text:p>{}</text:p>"
+    content = around.format(f"{space}Hello.{space}A <b>dog</b>{space}sleeps.{space}")
+    content = content.replace("b>", "text:span>") if format != "epub" else content
+    for change in (str, capitals, lambda text: f"\u00a0{text.upper()}\u00a0!"):
+        result = translated(format, content, by_words(change))
+        ElementTree.fromstring(f"<x {declared('text')}>{result}</x>")
+
+
+@pytest.mark.parametrize("first", ["<w:tab/>", "<w:br/>", "<w:cr/>"])
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ('<w:ins w:id="1">', "</w:ins>"),
+        ('<w:hyperlink r:id="x">', "</w:hyperlink>"),
+        ("<w:sdt><w:sdtPr/><w:sdtContent>", "</w:sdtContent></w:sdt>"),
+        ("<w:smartTag>", "</w:smartTag>"),
+        ('<w:moveTo w:id="1">', "</w:moveTo>"),
+        ("<w:customXml>", "</w:customXml>"),
+    ],
+)
+def test_what_is_around_a_whole_paragraph_may_begin_with_a_space(opening, closing, first):
+    content = f"{opening}<w:r>{first}</w:r>{run('A dog.')}{closing}"
+    assert shouted(content) == f"{opening}<w:r>{first}</w:r>{run('A DOG.')}{closing}"
+
+
+def test_a_translation_that_would_damage_a_member_is_not_written(capsys):
+    document = read_document(archive("odt", "<text:p>a</text:p><text:p>b</text:p>"), "odt", "en")
+    for broken in ("x</text:p><text:p>y", "<text:p>", "&nbsp;", "</text:p>", "<text:span>x"):
+        left = document.left["damaged"]
+        parts = [
+            part if isinstance(part, str) else f"{broken}{part.source}" for part in document.parts
+        ]
+        (result,) = document.written(parts)
+        assert content_of("odt", result) == "<text:p>a</text:p><text:p>b</text:p>"
+        assert document.left["damaged"] == left + 1
+        assert "content.xml" in capsys.readouterr().err
+    assert "<text:span>x</text:span>a" in content_of(
+        "odt",
+        next(
+            document.written(
+                part if isinstance(part, str) else f"<text:span>x</text:span>{part.source}"
+                for part in document.parts
+            )
+        ),
+    )
+
+
+@pytest.mark.parametrize("prefix", ["ns0:", ""])
+def test_any_prefix_of_a_namespace_will_do(prefix):
+    document = archive("docx", paragraph(run("A "), run("red", "<w:b/>"), run(" dog.")))
+    with opened(document) as found:
+        text = found.read("word/document.xml").decode()
+    attribute = "ns0:" if prefix else ""
+    for before, after in (("<w:", f"<{prefix}"), ("</w:", f"</{prefix}"), (" w:", f" {attribute}")):
+        text = text.replace(before, after)
+    text = text.replace("xmlns:w=", f"xmlns:{prefix[:-1]}=" if prefix else "xmlns=")
+    members, _ = read_members(archive("docx", "", **{"word__document_xml": text}), "docx")
+    wanted = text.replace("A <", "A <").replace("red<", "RED<").replace(" dog.", " DOG.")
+    assert members["word/document.xml"] == wanted
+
+
+def test_strict_documents_and_other_names_of_the_main_member():
+    members = {"word/document2.xml": f"<w:x {declared('w')}>{paragraph(run('a dog'))}</w:x>"}
+    members["word/document2.xml"] = members["word/document2.xml"].replace(
+        NAMESPACES["w"], "http://purl.oclc.org/ooxml/wordprocessingml/main"
+    )
+    types = types_of(["word/document.xml"]).replace("document.xml", "document2.xml")
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w") as target:
+        for name, text in {"[Content_Types].xml": types, **members}.items():
+            target.writestr(name, text)
+    found, _ = read_members(result.getvalue(), "docx")
+    assert "A DOG" in found["word/document2.xml"]
+
+
+def test_a_table_of_contents_gets_the_translations_of_the_headings():
+    sign = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+    code = "<w:r><w:instrText>{}</w:instrText></w:r>".format
+    unchecked = "<w:noProof/>"
+    number = f"{sign('begin')}{code('PAGEREF x')}{sign('separate')}{run('3')}{sign('end')}"
+    entry = run("a heading", unchecked) + "<w:r><w:tab/></w:r>" + number
+    before = f"{sign('begin')}{code('TOC')}{sign('separate')}"
+    content = f'{before}<w:hyperlink w:anchor="x">{entry}</w:hyperlink>'
+    assert shouted(content) == content.replace("a heading", "A HEADING")
+    repeated = f"{sign('begin')}{code('REF x')}{sign('separate')}{run('a heading')}{sign('end')}"
+    document = read_document(
+        archive("docx", paragraph(run("See "), repeated, run(" below."))), "docx", "en"
+    )
+    assert [segment.text for segment in document.segments] == ["See a heading below.", "a heading"]
+
+
+def test_what_people_see_outside_paragraphs_of_a_word_document():
+    content = (
+        paragraph('<w:r><w:pict><v:shape alt="a dog"><v:textpath string="a mark"/></v:shape>'
+                  "</w:pict></w:r>")
+        + paragraph('<w:hyperlink w:tooltip="a hint">', run("x"), "</w:hyperlink>")
+        + paragraph("<w:sdt><w:sdtPr><w:dropDownList>"
+                    '<w:listItem w:displayText="one" w:value="one"/></w:dropDownList></w:sdtPr>'
+                    "<w:sdtContent>", run("one"), "</w:sdtContent></w:sdt>")
+        + '<w:tblPr><w:tblCaption w:val="a table"/></w:tblPr>'
+    )  # fmt: skip
+    wanted = content.replace("a dog", "A DOG").replace("a mark", "A MARK")
+    wanted = wanted.replace("a hint", "A HINT").replace('displayText="one"', 'displayText="ONE"')
+    wanted = wanted.replace("a table", "A TABLE").replace(">one<", ">ONE<").replace(">x<", ">X<")
+    assert translated("docx", content, by_words(capitals)) == wanted
+
+
+def test_ruby_in_word_is_read_without_its_annotation():
+    ruby = "<w:r><w:ruby><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby></w:r>"
+    assert shouted(run("A "), ruby.format(run("zq"), run("dog")), run(".")) == run("A DOG.")
+
+
+def test_words_of_numbers_but_no_bullets():
+    level = '<w:lvl><w:numFmt w:val="{}"/><w:lvlText w:val="{}"/></w:lvl>'
+    text = level.format("decimal", "Chapter %1.") + level.format("bullet", "ox")
+    text += level.format("lowerLetter", "%1)")
+    numbering = f"<w:numbering {declared('w')}>{text}</w:numbering>"
+    members, _ = read_members(archive("docx", "", **{"word__numbering_xml": numbering}), "docx")
+    assert members["word/numbering.xml"] == numbering.replace("Chapter", "CHAPTER")
+
+
+def test_the_default_language_of_checks_becomes_that_of_the_translation():
+    lang = '<w:lang w:val="{}" w:eastAsia="ja-JP"/>'
+    default, other = lang.format("en-US"), lang.format("fr-FR")
+    styles = f"<w:styles {declared('w')}>{default}{other}{default}</w:styles>"
+    members, _ = read_members(
+        archive("docx", "", **{"word__styles_xml": styles}), "docx", str, "de"
+    )
+    assert members["word/styles.xml"] == styles.replace("en-US", "de")
+    content = (
+        '<style:default-style><style:text-properties fo:language="en" fo:country="US"/>'
+        "</style:default-style>"
+    )
+    document = read_document(archive("odt", content), "odt", "en", target="pt_BR")
+    (result,) = document.written(by_words(str)(document.parts))
+    assert 'fo:language="pt" fo:country="BR"' in content_of("odt", result)
+
+
+def test_titles_charts_and_comments_on_slides():
+    core = f"<x {declared('dc')}><dc:title>a title</dc:title><dc:creator>ann</dc:creator></x>"
+    point = "<c:pt><c:v>{}</c:v></c:pt>"
+    chart = (
+        f"<c:x {declared('c', 'a')}><c:strCache>{point.format('a year')}</c:strCache>"
+        f"<c:numCache>{point.format('1E5')}</c:numCache></c:x>"
+    )
+    comment = f"<p:x {declared('p')}><p:cm><p:text>a note</p:text></p:cm></p:x>"
+    layout = (
+        f"<p:x {declared('p', 'a')}><p:sp><p:ph/><a:p><a:r><a:t>click</a:t></a:r></a:p></p:sp>"
+        "<p:sp><a:p><a:r><a:t>a firm</a:t></a:r></a:p></p:sp></p:x>"
+    )
+    members = {
+        "docProps__core_xml": core,
+        "charts__chart1_xml": chart,
+        "ppt__comments1_xml": comment,
+        "ppt__slideLayout1_xml": layout,
+    }
+    found, _ = read_members(archive("pptx", "", **members), "pptx")
+    assert found["docProps/core.xml"] == core.replace("a title", "A TITLE")
+    assert found["charts/chart1.xml"] == chart.replace("a year", "A YEAR")
+    assert found["ppt/comments1.xml"] == comment.replace("a note", "A NOTE")
+    assert found["ppt/slideLayout1.xml"] == layout.replace("a firm", "A FIRM")
+
+
+def test_texts_of_cells_but_not_those_that_formulas_need():
+    strings = (
+        "<si><t>a dog</t></si><si><t>Yes</t></si><si><t>Amount</t></si><si><t>12</t></si>"
+        '<si><t xml:space="preserve"> one &amp; \ntwo_x000D_</t></si>'
+        "<si><r><t>a </t></r><r><rPr><b/></rPr><t>red</t></r><r><t> cat</t></r>"
+        "<rPh><t>zq</t></rPh></si>"
+    )
+    sheet = (
+        f'<worksheet xmlns="{NAMESPACES["x"]}"><c t="s"><v>0</v></c><c><f>IF(A1="Yes",1,0)</f></c>'
+        '<c t="str"><f>A1</f><v>a dog</v></c><c t="inlineStr"><is><t>a cell</t></is></c>'
+        '<oddHeader>&amp;C&amp;"Arial,Bold"a header &amp;P</oddHeader></worksheet>'
+    )
+    table = f'<table xmlns="{NAMESPACES["x"]}"><tableColumn id="1" name="Amount"/></table>'
+    members = {"xl__worksheet1_xml": sheet, "xl__table1_xml": table}
+    document = archive("xlsx", strings, **members)
+    found, left = read_members(document, "xlsx")
+    wanted = strings.replace("a dog", "A DOG").replace("one", "ONE").replace("two", "TWO")
+    wanted = wanted.replace("<r><t>a ", '<r><t xml:space="preserve">A ')
+    wanted = wanted.replace("<t>red", '<t xml:space="preserve">RED')
+    wanted = wanted.replace("<t> cat", '<t xml:space="preserve"> CAT')
+    (_, result) = found["xl/sharedStrings.xml"].split("\n", 1)
+    assert result.removeprefix(f'<sst xmlns="{NAMESPACES["x"]}">') == f"{wanted}</sst>"
+    assert found["xl/worksheet1.xml"] == sheet.replace("a cell", "A CELL")
+    assert found["xl/table1.xml"] == table
+    assert left == {"formula": 3, "header": 1}
+
+
+def test_cells_of_libreoffice_that_are_computed_stay():
+    cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
+    namespace = declared("table")
+    content = f"<table:table {namespace}>" + "".join([
+        cell.format('office:value-type="string"', "a dog"),
+        cell.format('office:value-type="date"', "3 May"),
+        cell.format('office:value-type="string" table:formula="of:=A1"', "a dog"),
+        cell.format('office:value-type="float" table:formula="IF(B1=&quot;yes&quot;;1)"', "1"),
+        cell.format('office:value-type="string"', "yes"),
+    ]) + "</table:table>"  # fmt: skip
+    document = read_document(archive("ods", content), "ods", "en")
+    assert [segment.text for segment in document.segments] == ["a dog"]
+    assert +document.left == {"formula": 3}
+
+
+def test_pieces_that_stay_are_counted():
+    deleted = '<w:del w:id="2"><w:r><w:delText>cat</w:delText></w:r></w:del>'
+    content = paragraph(
+        run("A dog "), deleted, run("zq", "<w:vanish/>"), "<m:oMath><m:t>x</m:t></m:oMath>",
+        '<w:fldSimple w:instr="DATE">' + run("May") + "</w:fldSimple>",
+        run("code", '<w:rStyle w:val="SourceCode"/>'),
+    )  # fmt: skip
+    _, left = read_members(archive("docx", content), "docx")
+    assert left == {"deleted": 1, "hidden": 1, "equation": 1, "field": 1, "code": 1}
+    content = (
+        "<text:tracked-changes><text:deletion><text:p>a</text:p></text:deletion>"
+        "</text:tracked-changes><text:p>a <text:date>May</text:date></text:p>"
+    )
+    _, left = read_members(archive("odt", content), "odt")
+    assert left == {"deleted": 1, "field": 1}
+
+
+def test_a_book_with_copy_protection_is_refused_but_fonts_may_be_encrypted():
+    reference = '<x><CipherReference URI="{}"/></x>'
+    for name, is_refused in (("chapter.xhtml", True), ("fonts/a.otf", False)):
+        members = {"META-INF__encryption_xml": reference.format(name)}
+        document = archive("epub", "<p>a</p>", **members)
+        if is_refused:
+            with refused(None, name, "the document", "copy protection"):
+                read_document(document, "epub", "en")
+        else:
+            read_document(document, "epub", "en")

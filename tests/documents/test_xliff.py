@@ -31,7 +31,7 @@ def test_units_without_a_translation_are_filled_and_no_other_byte_changes():
 OLD = "<source>Old</source><seg-source>O</seg-source><target>Alt</target>"
 SUGGESTIONS = [
     *["<alt-trans><target/></alt-trans>", f"<alt-trans>{OLD}</alt-trans>"],
-    f"<x:matches><x:match>{OLD}</x:match></x:matches>",
+    f"<x:matches xmlns:x='x'><x:match>{OLD}</x:match></x:matches>",
 ]
 
 
@@ -49,6 +49,15 @@ def test_a_suggestion_is_neither_the_source_nor_the_target_of_its_unit(tag, targ
             ("A cat", "Eine Katze")
         ]
         assert read(text, "en").segments == []
+
+
+@pytest.mark.parametrize("target", ["", "<x:target state='new'/>"])
+def test_elements_may_have_a_prefix(target):
+    text = f"<x:xliff xmlns:x='x'><x:trans-unit><x:source>a</x:source>{target}</x:trans-unit>"
+    text += "</x:xliff>"
+    tag = target.replace("/>", ">") or "<x:target>"
+    wanted = text.replace(f"</x:source>{target}", f"</x:source>{tag}A</x:target>")
+    assert filled(read(text, "en")) == wanted
 
 
 def test_a_target_comes_after_the_segmented_source_of_its_unit():
