@@ -115,6 +115,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "format": "of the document; not with `--one_sentence_per_line` and what implies it",
         "lines": "of the input",
         "truncated": "lines, or sentences of a document, that were longer than the model reads",
+        "left": "of a document: how many pieces with letters stayed as they are, by kind",
         "unfinished": "translations that reached their length limit",
         "from_memory": "lines, or sentences of a document, that the translation memory had",
         **SECONDS,

@@ -7,6 +7,7 @@ terminal each line is answered before the next is read. Files in other formats a
 import dataclasses
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -119,7 +120,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
         could not be cut to the model's limit), "unfinished" (sentences whose translation reached
         the length limit), "from_memory" (sentences found in a translation memory; these three count
-        equal sentences once), "seconds", "output"}, and a description of the checkpoint.
+        equal sentences once), "left" (the numbers of pieces with letters that stay as they are, by
+        kind; see formats.LEFT), "seconds", "output"}, and a description of the checkpoint.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
@@ -127,6 +129,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             all.
     """
     start, lines = time.monotonic(), 0
+    segments, left = 0, Counter()
     format = config.read_as
     counts = translator.new_counts()
     documents = translator.document_translator(
@@ -146,12 +149,17 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
                 target.write(content)
             target.flush()
             lines += _lines(text, document)
+            segments += len(document.segments)
+            left.update(document.left)
+    if segments == 0:
+        print(f"{name_of(config.input)}: no text to translate was found", file=sys.stderr)
     return {
         "format": format,
         "lines": lines,
         "truncated": counts.truncated,
         "unfinished": counts.unfinished,
         "from_memory": counts.from_memory,
+        "left": dict(+left),
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,

@@ -53,6 +53,19 @@ FORMATS = {
     "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
 }
 
+# Kinds of pieces with letters that stay as they are, in Document.left.
+LEFT = {
+    "code": "code",
+    "equation": "equations",
+    "field": "fields, such as dates",
+    "formula": "results of formulas, and texts that formulas need",
+    "deleted": "tracked deletions",
+    "hidden": "hidden texts",
+    "protected": "parts marked as not to be translated",
+    "header": "headers and footers of sheets",
+    "damaged": "members of the archive that a translation would have damaged",
+}
+
 # Files that LibreOffice can open, and a supported format in which it can save them.
 _SAVED_AS = {
     **dict.fromkeys((".doc", ".dot", ".rtf", ".pages", ".wpd", ".fodt"), "as .docx"),

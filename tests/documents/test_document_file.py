@@ -73,6 +73,15 @@ def test_lines_of_a_terminal_are_answered_one_by_one(run, monkeypatch):
     assert run(b"Ab. Cd\ne\nf", streams=True).calls == [["Ab.", "Cd", "e"], ["f"]]
 
 
+def test_pieces_that_stay_are_counted_by_kind(run, capsys):
+    done = run(b"a\n\n`b`\n\n```\nd\n```\n", format="markdown")
+    assert done.result["left"] == {"code": 2}
+    assert "no text" not in capsys.readouterr().err
+    done = run(b"12:30\n", format="markdown")
+    assert done.result["left"] == {}
+    assert "no text to translate" in capsys.readouterr().err
+
+
 def test_a_line_that_is_no_utf8_ends_the_output(run):
     done = run(b"a\n\nb\xff\nc\n")
     check(done.error, None, "0xff at column 2", place="in.txt:3")
