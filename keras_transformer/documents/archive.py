@@ -25,7 +25,7 @@ from tqdm import tqdm
 from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.intact import is_intact
 from keras_transformer.documents.segments import Document, Parts, Segment
-from keras_transformer.documents.xml_source import XmlSource, check_tags
+from keras_transformer.documents.xml_source import XmlSource, check_markup
 from keras_transformer.errors import InputError, require
 
 _MOST_MEMBERS = 10_000
@@ -159,7 +159,7 @@ def read_archive(
     parts: list[str | Segment] = []
     texts: dict[int, int] = {}
     left: Counter[str] = Counter()
-    tags = 0
+    markup = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             package = Package(archive)
@@ -167,7 +167,7 @@ def read_archive(
             for number, name in enumerate(package.names):
                 if name in readers:
                     text = package.text(name)
-                    tags += check_tags(text, tags)
+                    markup += check_markup(text, markup)
                     with _in_member(name):
                         found = readers[name](text, left)
                     texts[number] = len(found)

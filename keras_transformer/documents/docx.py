@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from keras_transformer.documents.archive import Archive, Package, Reader, read_archive
 from keras_transformer.documents.drawings import ALTERNATIVES, DRAWINGS, paragraph_in
 from keras_transformer.documents.open_xml import is_on, readers_by_type, type_of, types_in
-from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.runs import Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
@@ -109,6 +109,7 @@ class _Reader:
         for child in element.elements:
             if child.name == "w:p":
                 yield from self._paragraph(child)
+                child.children = ()  # frees memory
             elif child.name == "a:p":
                 yield from paragraph_in(self.xml, child, self._left)
             else:
@@ -134,8 +135,7 @@ class _Reader:
         self, prefix: str, elements: Sequence[XmlElement], start: int, end: int
     ) -> Segment | None:
         """Returns elements between two places as a segment; None if they have no letters."""
-        text = f'<{prefix}t xml:space="preserve">', f"</{prefix}t>"
-        runs = Runs((f"<{prefix}r>", f"</{prefix}r>"), text)
+        runs = Runs(*tags_of_runs(prefix, ' xml:space="preserve"'))
         self._add(runs, elements)
         return runs.segment(self.xml.source(start, end))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from keras_transformer.documents.archive import Reader
 from keras_transformer.documents.open_xml import type_of
-from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.runs import Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
@@ -59,8 +59,7 @@ def paragraph_in(xml: XmlSource, paragraph: XmlElement, left: Counter[str]) -> I
     properties, ending = paragraph.child("a:pPr"), paragraph.child("a:endParaRPr")
     start = properties.end if properties else paragraph.content_start
     end = ending.start if ending else paragraph.content_end
-    prefix = xml.prefix(paragraph)
-    runs = Runs((f"<{prefix}r>", f"</{prefix}r>"), (f"<{prefix}t>", f"</{prefix}t>"))
+    runs = Runs(*tags_of_runs(xml.prefix(paragraph)))
     for child in paragraph.elements:
         if child in (properties, ending):
             continue

@@ -61,6 +61,7 @@ LEFT = {
     "formula": "results of formulas, and texts that formulas need",
     "deleted": "tracked deletions",
     "hidden": "hidden texts",
+    "ruby": "notes on how words are read",
     "protected": "parts marked as not to be translated",
     "header": "headers and footers of sheets",
     "damaged": "members of the archive that a translation would have damaged",

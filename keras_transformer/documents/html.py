@@ -54,6 +54,7 @@ _LEFT_KINDS = {
     **dict.fromkeys(_KEPT_WORDS | {"pre", "xmp", "plaintext"}, "code"),
     "math": "equation",
     "textarea": "field",
+    "rt": "ruby",
 }
 _DRAWN = _names("text title desc")  # elements of a drawing that contain only text
 # A note mark or an exponent: "1", "*", "[a]", "[note 2]", "-1". It has few tags.

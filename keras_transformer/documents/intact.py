@@ -5,6 +5,7 @@ is not well-formed by itself, or that ends an element which began before it.
 """
 
 import hashlib
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -30,9 +31,9 @@ def is_intact(before: Sequence[str], after: Sequence[str], is_translated: Sequen
 
 def _elements(pieces: Sequence[str], is_translated: Sequence[bool]) -> bytes | None:
     """Returns a hash of the elements outside translated pieces; None if it is not XML."""
-    encoded = [piece.encode("utf-8", errors="replace") for piece in pieces]
-    ends = list(accumulate(map(len, encoded)))
-    content = b"".join(encoded)
+    content = "".join(pieces).encode("utf-8", errors="replace")
+    lengths = (len(piece.encode("utf-8", errors="replace")) for piece in pieces)
+    ends = array("q", accumulate(lengths))
     digest = hashlib.sha256()
     open_inside: list[bool] = []  # whether each open element begins in a translated piece
     is_new = False  # whether the last event was a start

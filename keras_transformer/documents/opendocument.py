@@ -17,7 +17,7 @@ from keras_transformer.documents.formulas import texts_in
 from keras_transformer.documents.html import add_text
 from keras_transformer.documents.open_xml import read_properties
 from keras_transformer.documents.segment_builder import Found, SegmentBuilder
-from keras_transformer.documents.segments import Parts, Piece, Segment
+from keras_transformer.documents.segments import Parts, Piece
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges, write_text
 
 _MAIN = "content.xml"
@@ -80,6 +80,7 @@ class _Reader:
         for child in element.elements:
             if child.name in _PARAGRAPHS:
                 yield from self._paragraph(child)
+                child.children = ()  # frees memory
             elif child.name in _NAMES:
                 yield from self.xml.content(child)
             elif child.name == "style:default-style":
@@ -144,20 +145,19 @@ class _Reader:
 
     def _keep(self, builder: SegmentBuilder, element: XmlElement) -> None:
         """Adds an element that is not part of the sentence; text in it is translated."""
-        found = list(self.found_in(element))
-        if element.name in _REPETITIONS:
-            found = list(self.xml.content(element))
-        elif element.name in _AROUND:
-            self._left["code"] += element.has_letters
+        text, has_letters = element.text, element.has_letters
+        is_repetition = element.name in _REPETITIONS
+        found = list(self.xml.content(element) if is_repetition else self.found_in(element))
+        if element.name in _AROUND:
+            self._left["code"] += has_letters
         elif element.name.startswith("text:") and element.name not in _NOT_FIELDS and not found:
-            self._left["field"] += element.has_letters
-        parts = self.xml.parts(found, element.start, element.end)
-        has_language = any(isinstance(part, Segment) for part in parts)
-        is_read = element.name in _REPETITIONS or not (
-            has_language or element.name.startswith(("office:", "text:note", "text:ruby"))
+            self._left["field"] += has_letters
+        is_read = is_repetition or not (
+            found or element.name.startswith(("office:", "text:note", "text:ruby"))
         )
         source = self.xml.source(element.start, element.end)
-        builder.kept(source, element.text if is_read else "", parts if has_language else ())
+        parts = self.xml.parts(found, element.start, element.end) if found else ()
+        builder.kept(source, text if is_read else "", parts)
 
 
 def _write(pieces: Sequence[Piece]) -> str:

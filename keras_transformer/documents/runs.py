@@ -8,6 +8,7 @@ properties become elements around their text, as do links. In the translation, e
 with the properties of the elements around it.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -27,6 +28,17 @@ class _Item(NamedTuple):
     source: str  # for a text, its properties
     text: str = ""
     parts: Parts = ()
+
+
+@functools.lru_cache(maxsize=64)
+def tags_of_runs(prefix: str, attributes: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
+    """Returns the tags around a run, and around its text.
+
+    Args:
+        prefix: the prefix of their names, such as "w:".
+        attributes: of the text's tag, after a space.
+    """
+    return (f"<{prefix}r>", f"</{prefix}r>"), (f"<{prefix}t{attributes}>", f"</{prefix}t>")
 
 
 class Runs:
@@ -104,6 +116,7 @@ class Runs:
             else:
                 waiting.append(item)
         change(self._properties_in[None])
+        self._items.clear()  # `_write` only needs the properties
         return builder.segment(source)
 
     def _find_plain_properties(self) -> None:

@@ -15,7 +15,7 @@ from keras_transformer.documents.archive import Archive, Package, Reader, read_a
 from keras_transformer.documents.drawings import DRAWINGS
 from keras_transformer.documents.formulas import texts_in
 from keras_transformer.documents.open_xml import readers_by_type, type_of, types_in
-from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.runs import Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, write_text
@@ -113,16 +113,15 @@ def _string(xml: XmlSource, element: XmlElement) -> Iterator[Found]:
         yield from _lines(xml, elements[0])
     elif elements:
         start, end = elements[0].start, elements[-1].end
-        prefix = xml.prefix(elements[0])
-        text_tags = f'<{prefix}t xml:space="preserve">', f"</{prefix}t>"
-        runs = Runs((f"<{prefix}r>", f"</{prefix}r>"), text_tags)
+        run_tags, text_tags = tags_of_runs(xml.prefix(elements[0]), ' xml:space="preserve"')
+        runs = Runs(run_tags, text_tags)
         for run in elements:
             properties, text = run.child("x:rPr"), run.child("x:t") or run
             written = xml.source(properties.start, properties.end) if properties else ""
             for number, piece in enumerate(re.split("(\r?\n)", text.text)):
                 if number % 2:
-                    inner = f"{text_tags[0]}\n{text_tags[1]}"
-                    runs.space(f"<{prefix}r>{written}{inner}</{prefix}r>", "\n")
+                    inner = f"{written}{text_tags[0]}\n{text_tags[1]}"
+                    runs.space(f"{run_tags[0]}{inner}{run_tags[1]}", "\n")
                 elif piece:
                     runs.text(written, piece)
         segment = runs.segment(xml.source(start, end))

@@ -20,8 +20,9 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.markup import well_formed
 
 _MOST_NESTED = 200  # elements
-# A tag takes up to about 400 bytes of memory while a document is read.
-_MOST_TAGS = 1_000_000
+_VALUE_START = re.compile("=\\s*[\"']")
+_NO_ATTRIBUTES: dict[str, str] = {}
+_MOST_MARKUP = 1_200_000  # tags and attributes; each takes up to 400 bytes of memory
 _OPEN_XML = ("http://schemas.openxmlformats.org/", "/2006")
 _STRICT_OPEN_XML = ("http://purl.oclc.org/ooxml/", "")  # files saved as "Strict Open XML"
 _OPEN_DOCUMENT = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -82,20 +83,20 @@ def _name_of(expanded: str) -> str:
     return f"{_PREFIXES.get(namespace, namespace)}:{local}" if namespace else local
 
 
-def check_tags(text: str, others: int = 0) -> int:
-    """Counts the tags in a text, before it is parsed.
+def check_markup(text: str, others: int = 0) -> int:
+    """Counts the tags and attributes in a text before it is parsed.
 
     Args:
         text: a text in XML.
-        others: the number of tags in other texts of the document.
+        others: the count of other texts in the document.
 
     Raises:
         InputError: if the document has too many.
     """
-    tags = text.count("<")
-    rule = f"must have at most {_MOST_TAGS:,} tags"
-    require(others + tags <= _MOST_TAGS, None, rule, f"{others + tags:,}", "the document")
-    return tags
+    count = text.count("<") + sum(1 for _ in _VALUE_START.finditer(text))
+    rule = f"must have at most {_MOST_MARKUP:,} tags and attributes"
+    require(others + count <= _MOST_MARKUP, None, rule, f"{others + count:,}", "the document")
+    return count
 
 
 def write_text(pieces: Sequence[Piece]) -> str:
@@ -120,7 +121,14 @@ class XmlElement:
     content_start: int  # after its start tag
     content_end: int = 0  # before its end tag
     end: int = 0
-    children: list["str | XmlElement"] = dataclasses.field(default_factory=list)
+    children: Sequence["str | XmlElement"] = ()
+
+    def append(self, child: "str | XmlElement") -> None:
+        """Adds a child; most elements have none, and need no list."""
+        if self.children:
+            self.children.append(child)
+        else:
+            self.children = [child]
 
     @property
     def local(self) -> str:
@@ -171,7 +179,7 @@ class XmlSource:
     """
 
     def __init__(self, text: str):
-        check_tags(text)
+        check_markup(text)
         self._content = text.encode("utf-8")
         self._open = [XmlElement("", {}, 0, 0)]
         # Whatever encoding the document declares; a space separates namespaces from names.
@@ -187,6 +195,8 @@ class XmlSource:
         except expat.ExpatError as error:
             message, line = expat.ErrorString(error.code), f"line {error.lineno}"
             raise InputError(None, "must be well-formed XML", message, line) from None
+        finally:
+            del self._parser  # it refers to this object, which would stay in memory
         self.root = self._open[0].elements[-1]
 
     def source(self, start: int, end: int | None = None) -> str:
@@ -239,9 +249,12 @@ class XmlSource:
         rule = f"must nest at most {_MOST_NESTED} elements"
         require(len(self._open) <= _MOST_NESTED, None, rule, name, line)
         start = self._parser.CurrentByteIndex
-        attributes = {_name_of(key): value for key, value in attributes.items()}
+        if attributes:
+            attributes = {_name_of(key): value for key, value in attributes.items()}
+        else:
+            attributes = _NO_ATTRIBUTES
         element = XmlElement(name, attributes, start, self._tag_end(start))
-        self._open[-1].children.append(element)
+        self._open[-1].append(element)
         self._open.append(element)
 
     def _end(self, name: str) -> None:
@@ -253,12 +266,12 @@ class XmlSource:
             element.end = self._tag_end(element.content_end)
 
     def _add_text(self, text: str) -> None:
-        self._open[-1].children.append(text)
+        self._open[-1].append(text)
 
     def _add_comment(self, text: str) -> None:
         start = self._parser.CurrentByteIndex
         end = self._content.index(b"-->", start) + len(b"-->")
-        self._open[-1].children.append(XmlElement("", {}, start, end, end, end))
+        self._open[-1].append(XmlElement("", {}, start, end, end, end))
 
     def _refuse_entity(self, name: str, *declaration) -> None:
         """Rejects an entity, as every reference to it could stand for a whole text with tags."""
