@@ -21,7 +21,7 @@ from keras_transformer.documents.segments import Parts, Piece
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges, write_text
 
 _MAIN = "content.xml"
-_TEXTS = re.compile(r"(Object [^/]+/)?(content|styles)\.xml")
+_TEXTS = re.compile(r"(.+/)?(content|styles)\.xml")
 _PROPERTIES = "meta.xml"
 _PARAGRAPHS = ("text:p", "text:h")
 # Elements that only contain text.
@@ -40,8 +40,9 @@ _ATTRIBUTES = {
 }
 _AROUND = ("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base")
 _SPACES = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
-# Fields that repeat text from elsewhere.
-_REPETITIONS = (
+# Fields that repeat text from elsewhere, or have text of their own.
+_TRANSLATED_FIELDS = (
+    *("text:placeholder", "text:text-input", "text:conditional-text", "text:execute-macro"),
     *("text:bookmark-ref", "text:reference-ref", "text:sequence-ref", "text:chapter"),
     *("text:title", "text:subject", "text:description"),
 )
@@ -90,7 +91,10 @@ class _Reader:
                     one.name == "text:deletion" and one.has_letters for one in child.walk()
                 )
             elif child.name == "table:table-cell" and self._is_computed(child):
-                self._left["formula"] += child.has_letters
+                comments = [one for one in child.elements if one.name not in _PARAGRAPHS]
+                self._left["formula"] += child.has_letters and not comments
+                for comment in comments:
+                    yield from self.found_in(comment)
             elif not _is_placeholder(child):
                 yield from self.xml.attributes(child, _ATTRIBUTES.get(child.name, ()))
                 yield from self.found_in(child)
@@ -146,13 +150,13 @@ class _Reader:
     def _keep(self, builder: SegmentBuilder, element: XmlElement) -> None:
         """Adds an element that is not part of the sentence; text in it is translated."""
         text, has_letters = element.text, element.has_letters
-        is_repetition = element.name in _REPETITIONS
-        found = list(self.xml.content(element) if is_repetition else self.found_in(element))
+        is_translated = element.name in _TRANSLATED_FIELDS
+        found = list(self.xml.content(element) if is_translated else self.found_in(element))
         if element.name in _AROUND:
             self._left["code"] += has_letters
         elif element.name.startswith("text:") and element.name not in _NOT_FIELDS and not found:
             self._left["field"] += has_letters
-        is_read = is_repetition or not (
+        is_read = is_translated or not (
             found or element.name.startswith(("office:", "text:note", "text:ruby"))
         )
         source = self.xml.source(element.start, element.end)

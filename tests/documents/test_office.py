@@ -656,6 +656,18 @@ def test_cells_of_libreoffice_that_are_computed_stay():
     assert +document.left == {"formula": 3}
 
 
+def test_comments_on_computed_cells_and_objects_in_texts_are_translated():
+    cell = (
+        f'<table:table-cell {declared("table")} table:formula="A1"><office:annotation>'
+        "<text:p>a note</text:p></office:annotation><text:p>zq</text:p></table:table-cell>"
+    )
+    result = translated("ods", cell, by_words(capitals))
+    assert result == cell.replace("a note", "A NOTE")
+    chart = f"<x {declared('text')}><text:p>a title</text:p></x>"
+    members, _ = read_members(archive("odt", "", Obj1__content_xml=chart), "odt")
+    assert members["Obj1/content.xml"] == chart.replace("a title", "A TITLE")
+
+
 def test_pieces_that_stay_are_counted():
     deleted = '<w:del w:id="2"><w:r><w:delText>cat</w:delText></w:r></w:del>'
     content = paragraph(
