@@ -5,6 +5,11 @@ tokens in, tokens out, with the vocabularies next to the weights, for the senten
 (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to targets
 itself, according to its config.json. Equal weights are stored once.
 
+In int8, weights are integers from -64 to 64, rounded as for the search (search/matrices.py).
+CTranslate2's own rounding uses integers up to 127. On processors without VNNI, its kernel adds
+pairs of products in 16 bits, where such sums saturate. With inputs of 8 bits and weights up to 64,
+they never do, so results are the same on all processors.
+
 With length_penalty=0 and min_decoding_length=0 its search matches alpha = 0. Its other penalties
 differ from ours: it divides log probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha.
 So do its limits: by default it writes at least one and at most 256 tokens, and truncates sources at
@@ -34,6 +39,7 @@ from keras_transformer.model.positions import PositionalEncoding
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
 from keras_transformer.search.ctranslate2_engine import load_ctranslate2, source_tokens
+from keras_transformer.search.matrices import rounded_to_int8
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 # Minimum rows in the table of sinusoids: more than CTranslate2 reads or writes by default.
@@ -102,17 +108,35 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
         ctranslate2=ctranslate2.__version__,
     )
     spec.validate()
+    spec.optimize()  # stores equal weights once
     if card.weights == "bfloat16":
         _round_to_bfloat16(spec)
-    spec.optimize(None if card.weights == "float32" else card.weights)  # stores equal weights once
+    elif card.weights == "int8":
+        _round_to_int8(ctranslate2.specs.model_spec, spec)
     return spec, card
 
 
 def _round_to_bfloat16(spec) -> None:
-    """Rounds the matrices and vectors of a validated spec, for which CTranslate2 needs PyTorch."""
+    """Rounds the matrices and vectors of an optimized spec, for which CTranslate2 needs PyTorch."""
     for variable in spec.variables().values():
-        if variable.dtype == "float32" and not variable.is_scalar():
+        is_stored = not isinstance(variable, str)  # otherwise the name of an equal one
+        if is_stored and variable.dtype == "float32" and not variable.is_scalar():
             variable.array = variable.array.astype(tf.bfloat16.as_numpy_dtype)
+
+
+def _round_to_int8(model_spec: ModuleType, spec) -> None:
+    """Rounds the matrices of an optimized spec, with a scale for each output.
+
+    CTranslate2 stores the scales by which float weights were multiplied, the inverse of ours.
+    """
+
+    def round_matrix(layer, name: str, variable) -> None:
+        if name.endswith("/weight") and not isinstance(variable, str):
+            levels, scales = rounded_to_int8(variable.numpy().T)
+            layer.weight = model_spec.NumpyVariable(_transposed(levels))
+            layer.weight_scale = model_spec.NumpyVariable(1 / scales)
+
+    model_spec.visit_spec(spec, round_matrix)
 
 
 def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:

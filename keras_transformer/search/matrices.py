@@ -139,10 +139,20 @@ def softmax_matrix(values: np.ndarray) -> FloatMatrix:
 
 def int8_matrix(values: np.ndarray) -> Int8Matrix:
     """Rounds a matrix [D, E] to int8 and stores it."""
-    scales = np.maximum(np.abs(values).max(axis=0) / WEIGHT_LEVELS, SMALLEST_SCALE)
-    levels = np.round(values / scales).astype(np.int8)
+    levels, scales = rounded_to_int8(values)
     ranges = (scales * 127).astype(np.float32)
     return Int8Matrix(tf.Variable(levels, trainable=False), tf.Variable(ranges, trainable=False))
+
+
+def rounded_to_int8(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds the columns of a matrix, float32 [D, E], to integers from -64 to 64.
+
+    Returns:
+        The integers, int8 [D, E], and the scale of each column, float32 [E], by which they are
+        multiplied.
+    """
+    scales = np.maximum(np.abs(values).max(axis=0) / WEIGHT_LEVELS, SMALLEST_SCALE)
+    return np.round(values / scales).astype(np.int8), scales
 
 
 def has_int8_instructions() -> bool:
