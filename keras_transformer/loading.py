@@ -120,8 +120,9 @@ def _engine_of_export(path: AnyPath, card: ModelCard, vocabularies: VocabularyPa
         require(isinstance(folder, Path), "path", "must be local for CTranslate2", shown(path))
         settings = search_settings(card.decoding, vocabularies.target)
         limits = card.decoding.limits(card.config)
-        rule = f"must be at most {card.max_positions} subwords with extra_length, as the export has"
-        fits = limits.target <= card.max_positions
+        rows = card.max_positions  # None for rotary positions, which need no table
+        rule = f"must be at most {rows} subwords with extra_length, as the export has"
+        fits = rows is None or limits.target <= rows
         require(fits, "max_source_length", rule, limits.target)
         return CTranslate2Engine(folder, vocabularies, settings, limits.target)
     from keras_transformer.export.saved_model import load_signatures

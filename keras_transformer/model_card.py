@@ -74,7 +74,7 @@ class ModelCard:
     tensorflow: str | None = None  # the version that wrote the export
     ctranslate2: str | None = None  # the version that wrote the export
     onnx: str | None = None  # the version that wrote the export
-    max_positions: Size | None = None  # rows in CTranslate2's position table
+    max_positions: Size | None = None  # rows in CTranslate2's position table, if any
 
     @property
     def format(self) -> str:

@@ -102,9 +102,10 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
     spec = transformer_spec(ctranslate2.specs, model, max(POSITIONS, limits.target))
     _set_vocabularies(spec, vocabularies)
     spec.config.layer_norm_epsilon = model.config.norm_epsilon
+    has_table = model.config.positions != "rotary"
     card = dataclasses.replace(
         card,
-        max_positions=spec.encoder.position_encodings.encodings.shape[0],
+        max_positions=spec.encoder.position_encodings.encodings.shape[0] if has_table else None,
         ctranslate2=ctranslate2.__version__,
     )
     spec.validate()
@@ -155,7 +156,7 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
     """Converts a Transformer's weights to a TransformerSpec from `specs`, ctranslate2.specs.
 
     Args:
-        positions: the number of rows in the position table, unless positions were learned.
+        positions: the number of rows in a table of sinusoids.
     """
     config = model.config
     activations = {
@@ -197,10 +198,10 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
 
 
 def _set_positions(spec, layer: PositionalEncoding, d_model: int, positions: int) -> None:
-    """Sets the position table added to embeddings; zeros for an encoder with rotary positions."""
+    """Sets the position table added to embeddings; none for rotary positions."""
     if layer.positions == "rotary":
-        if hasattr(spec, "position_encodings"):
-            spec.position_encodings.encodings = np.zeros((positions, d_model), np.float32)
+        if hasattr(spec, "position_encodings"):  # the encoder's, which CTranslate2 would not read
+            del spec.position_encodings
         return
     is_table = layer.positions == "learned"
     length = layer.max_positions if is_table else positions

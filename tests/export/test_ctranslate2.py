@@ -11,6 +11,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
+import keras_transformer as kt
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.export.ctranslate2 import (
     ctranslate2_spec,
@@ -147,7 +148,9 @@ def assert_same_log_probs(model, translator, source, target, source_words=None):
     logits = model({"source": source_ids, "target": shift_right(target_ids)})
     log_probs = tf.gather(tf.nn.log_softmax(logits), target, batch_dims=2).numpy()
     ours = [row[ids != PAD_ID] for row, ids in zip(log_probs, target, strict=True)]
-    scores = translator.score_batch(source_words or words_of(source), words_of(target))
+    scores = translator.score_batch(
+        source_words or words_of(source), words_of(target), max_input_length=0
+    )
     for row, theirs in zip(ours, scores, strict=True):
         np.testing.assert_allclose(row, theirs.log_probs, atol=1e-3)
 
@@ -329,6 +332,33 @@ def test_no_sum_of_two_int8_products_saturates(vocabulary):
             rows = np.concatenate([levels > 0, levels < 0]).astype(np.uint8) * np.uint8(255)
             product = rows.astype(np.int32) @ levels.T.astype(np.int32)
             assert (saturating_product(rows, levels) != product).any() == saturates
+
+
+def test_rotary_positions_need_no_table(vocabulary, tmp_path):
+    config = TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, positions="rotary", logits_bias=True)
+    model = Transformer(config)
+    perturb(model)
+    bias = np.zeros(VOCAB_SIZE, np.float32)
+    bias[:SOURCE] = -100  # neither ends nor writes special tokens
+    model.logits_embedding.bias.assign(bias)
+    folder = tmp_path / "model"
+    card = dataclasses.replace(card_of(model), **vocabulary.fingerprints)
+    export_ctranslate2(model, vocabulary, folder, card)
+    weights = 4 * model.count_params()
+    assert weights < (folder / "model.bin").stat().st_size < weights + 5000
+
+    length = 2100  # more than CTranslate2 prepares rotations for, and than other tables have
+    source = np.random.default_rng(6).integers(SOURCE, VOCAB_SIZE, (1, length)).astype(np.int32)
+    source[:, -1] = EOS_ID
+    text = " ".join(words_of(source)[0])
+    translator = kt.load(folder, max_source_length=length, extra_length=10, beam_size=1)
+    ((found,),) = translator.translate([text])
+    assert (found.truncated, found.unfinished, found.tokens) == (False, True, length + 10)
+    target = np.array([[TOKENS.index(token) for token in found.text.split()] + [EOS_ID]], np.int32)
+    exact = ctranslate2.Translator(str(folder), intra_threads=1)
+    assert_same_log_probs(model, exact, source, target)
+    (scored,) = exact.score_batch(words_of(source), words_of(target), max_input_length=0)
+    assert found.log_prob == pytest.approx(sum(scored.log_probs[:-1]), rel=1e-4)
 
 
 @pytest.mark.parametrize(
