@@ -8,7 +8,7 @@ itself, according to its config.json. Equal weights are stored once.
 In int8, weights are integers from -64 to 64, rounded as for the search (search/matrices.py).
 CTranslate2's own rounding uses integers up to 127. On processors without VNNI, its kernel adds
 pairs of products in 16 bits, where such sums saturate. With inputs of 8 bits and weights up to 64,
-they never do, so results are the same on all processors.
+they never do: the products are exact on all processors.
 
 With length_penalty=0 and min_decoding_length=0 its search matches alpha = 0. Its other penalties
 differ from ours: it divides log probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha.

@@ -289,7 +289,7 @@ def test_stored_in_fewer_bits(vocabulary, tmp_path):
     table = 4 * 2048 * 64  # positions are not quantized to int8
     exact = sizes["float32"] - table
     assert sizes["bfloat16"] < 0.55 * sizes["float32"] and sizes["int8"] - table < 0.4 * exact
-    # int8 gives the same on all processors, because no sum saturates: see the next test.
+    # The bound for int8 holds on all processors, because no sum saturates: see the next test.
     for weights, atol in (("bfloat16", 0.05), ("int8", 0.2)):
         difference = np.abs(scores[weights] - scores["float32"])
         assert 0 < difference.max() < atol
