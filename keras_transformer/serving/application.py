@@ -27,6 +27,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.languages import AUTO, model_languages
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.bodies import BODY
 from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
@@ -40,7 +41,6 @@ from keras_transformer.serving.libretranslate import (
 )
 from keras_transformer.serving.openapi import JSON_TYPE, Route
 from keras_transformer.serving.requests import (
-    BODY,
     FILE_BYTES,
     DocumentRequest,
     Documents,

@@ -5,7 +5,8 @@ from typing import NamedTuple
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.serving.bodies import BODY, content_encoding
 
 URL_ENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
@@ -28,14 +29,16 @@ async def form_fields(request: web.Request) -> dict[str, FormField | list[FormFi
         The fields by name. A repeated field is a list, as in q=one&q=two.
 
     Raises:
-        InputError: for a body that is not a form. web.HTTPRequestEntityTooLarge: for a body larger
-            than the application allows.
+        InputError: for a body that is compressed, or not a form. web.HTTPRequestEntityTooLarge: for
+            a body larger than the application allows.
     """
+    encoding = content_encoding(request)
+    require(encoding is None, None, "must be a form that is not compressed", encoding, BODY)
     try:
         form = await request.post()
     except (ValueError, LookupError, RuntimeError, HttpProcessingError) as error:
         rule = "must be a form that matches its Content-Type, in UTF-8"
-        raise InputError(None, rule, reason(error), "the body") from None
+        raise InputError(None, rule, reason(error), BODY) from None
     fields = {}
     for name in form:
         values = [_form_field(value) for value in form.getall(name)]

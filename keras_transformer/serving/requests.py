@@ -17,12 +17,12 @@ from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import require
 from keras_transformer.fields import Positive, Size, check_fields, from_json, option, shown
 from keras_transformer.files.json_files import parse_json
+from keras_transformer.serving.bodies import BODY, read_body
 from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
 from keras_transformer.translate.terminology import required_phrases_of
 
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, such as "\ud83d\ude00"
-BODY = "the body"  # place in errors
 FILE_BYTES = 1 << 25  # at most, for a file: office documents may contain pictures
 # Document formats; a table would also need the columns to translate. An archive is not text, and
 # must be sent as a file.
@@ -213,7 +213,7 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     """
     if request.content_type == MULTIPART:
         return await form_fields(request)
-    body = await request.read()
+    body = await read_body(request)
     is_json = body.lstrip().startswith((b"{", b"["))  # curl -d declares it as a form
     if request.content_type == URL_ENCODED and not is_json:
         return await form_fields(request)

@@ -134,6 +134,7 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
     runner = web.AppRunner(
         service.application(ROUTES),
         access_log=None,  # the application logs requests itself
+        auto_decompress=False,  # the application does it, see bodies.py
         keepalive_timeout=service.limits.timeout,  # until a request's headers have arrived
         handler_cancellation=True,  # no work for clients that have gone
         shutdown_timeout=service.limits.timeout,

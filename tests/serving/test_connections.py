@@ -1,9 +1,12 @@
 """Malicious clients, and clients that do not speak HTTP, on real sockets."""
 
 import asyncio
+import gzip
 import itertools
 import logging
+import re
 import time
+import zlib
 
 import pytest
 
@@ -122,5 +125,58 @@ def test_body_that_waits_to_be_asked_for(translator):
         answer = await reader.read()
         writer.close()
         assert answer.startswith(b"HTTP/1.1 200 OK") and "schläft".encode() in answer
+
+    serving(translator, scenario)
+
+
+async def read_answer(reader):
+    """Reads one answer; returns its status line and its body."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    (length,) = re.findall(rb"Content-Length: (\d+)", head)
+    return head.partition(b"\r\n")[0].decode(), await reader.readexactly(int(length))
+
+
+JSON = b'{"text": "the cat sleeps."}'
+PACKED, SPACES, FIELD = (
+    gzip.compress(content, mtime=0) for content in (JSON, b" " * 10_000_000, b"q=a")
+)
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
+PARTS = b"Content-Type: multipart/form-data; boundary=x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "named"),
+    [
+        (b"Content-Encoding: gzip\r\n", b"no gzip", 400, b"gzip"),
+        (b"Content-Encoding: gzip\r\n", b"no gzip" * 100_000, 413, b"bytes"),
+        (b"Content-Encoding: deflate\r\n", b"no deflate", 400, b"deflate"),
+        (b"Content-Encoding: br\r\n", b"no br", 400, b'"br'),
+        (b"Content-Encoding: gzip\r\n", SPACES, 413, b"bytes"),
+        (b"Content-Encoding: gzip\r\n", PACKED[:-1], 400, b"only part"),
+        (b"Content-Encoding: gzip\r\n", PACKED + b"x", 400, b"or more"),
+        (b"Content-Encoding: gzip\r\n" + FORM, FIELD, 400, b"not compressed"),
+        (b"Content-Encoding: gzip\r\n" + PARTS, b"no gzip", 400, b"not compressed"),
+        (PARTS, b"no parts", 400, b"form"),
+        (b"Content-Encoding: gzip\r\n" + FORM, PACKED, 200, "schläft".encode()),
+        (b"Content-Encoding: gzip\r\n", PACKED, 200, "schläft".encode()),
+        (b"Content-Encoding: Deflate\r\n", zlib.compress(JSON), 200, "schläft".encode()),
+        (b"Content-Encoding: identity\r\n", JSON, 200, "schläft".encode()),
+    ],
+)
+def test_the_next_request_of_a_connection_is_answered(translator, headers, body, status, named):
+    """Whatever the body was, and whether the next request comes with it or after its answer."""
+    length = b"Content-Length: %d\r\n\r\n" % len(body)
+    post = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n" + headers + length + body
+
+    async def scenario(port, service):
+        for together in (True, False):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(post + REQUEST if together else post)
+            line, answer = await read_answer(reader)
+            assert f" {status} " in line and named in answer, answer
+            if not together:
+                writer.write(REQUEST)
+            assert await read_answer(reader) == ("HTTP/1.1 200 OK", b'{"status": "ok"}')
+            writer.close()
 
     serving(translator, scenario)
