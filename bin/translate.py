@@ -8,6 +8,9 @@ structure. With --one_sentence_per_line, --target_prefixes or output columns (--
 A parsing model (bin/prepare_data.py --dataset=treebank) writes a bracketed tree for each line, a
 sentence with spaces between its words.
 
+On a terminal, the translation of an office document or a book is a new file next to it, such as
+letter.de.docx, unless --output names another. It never replaces a file.
+
 The result is one JSON line on stdout, or on stderr if the translations go to stdout.
 keras_transformer/documents/lines.py describes the columns.
 """
@@ -25,12 +28,14 @@ from command import (  # isort: skip  (first: it makes the checkout importable)
     terms_of,
 )
 
+import dataclasses
 import json
 import sys
 
 from absl import flags
 
-from keras_transformer.documents.document_file import DocumentConfig, translate_file
+from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
+from keras_transformer.documents.formats import FORMATS
 from keras_transformer.documents.lines import LinesConfig, translate_lines
 from keras_transformer.search.config import SamplingConfig
 
@@ -45,7 +50,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "output",
     "-",
-    "File to write; compressed if its name ends in .gz or .zst. - is stdout.",
+    "File to write; compressed if its name ends in .gz or .zst. - is stdout; on a terminal, it is "
+    "only for text.",
 )
 flags.DEFINE_string(
     "to",
@@ -96,6 +102,8 @@ def main():
         document.check_content()
     sampling = sampling_config()
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
+    if document is not None and is_unreadable(document):
+        document = dataclasses.replace(document, output=new_output(document))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
     translator = load_model_with_memory(**options)
     if translator.card.origin.task == "parsing":
@@ -107,7 +115,7 @@ def main():
         result = translate_file(translator, document)
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model
-    if FLAGS.output != "-":
+    if result["output"] != "-":
         return result
     print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
     return None
@@ -127,6 +135,50 @@ def refuse_document_flags(where, received):
 
     for name in OF_DOCUMENTS:
         require(not FLAGS[name].present, name, f"must not be given {where}", received)
+
+
+def is_unreadable(document):
+    """Whether a document's bytes would be written to a terminal."""
+    is_binary = FORMATS[document.read_as].is_archive
+    return is_binary and document.output == "-" and sys.stdout.isatty()
+
+
+def new_output(document):
+    """Returns the path of a new file next to a document, for its translation."""
+    from keras_transformer.errors import require
+    from keras_transformer.files.paths import to_path
+
+    has_name = document.input != "-" and not FLAGS["output"].present
+    rule = f"must be a file for format={document.read_as}, unless stdout is a file or a pipe"
+    require(has_name, "output", rule, "a terminal")
+    path = path_beside(document.input, document.read_as, target_language())
+    rule = "must be given, because the file next to the input exists already"
+    require(not to_path(path).exists(), "output", rule, repr(path))
+    print(f"the translation will be written to {path}", file=sys.stderr)
+    return path
+
+
+def target_language():
+    """Returns the language of the translations as far as the model's files tell, or None."""
+    from keras_transformer.languages import model_languages
+    from keras_transformer.model_card import FORMATS as EXPORTS
+    from keras_transformer.model_card import read_card
+    from keras_transformer.training.model_directory import described_in, read_description
+
+    if FLAGS.saved_model is not None:
+        card = read_card(FLAGS.saved_model, "saved_model", EXPORTS).to_json()
+    else:
+        folder = described_in(FLAGS.model_dir.split(",")[0])
+        if not (folder / "config.json").exists():  # as it may be for a .keras file
+            return None
+        description = read_description(folder)
+        data = {"languages": description.languages}
+        card = {"task": description.task, "task_options": description.task_options, "data": data}
+    languages = model_languages(card)
+    targets = () if languages is None else languages.targets
+    if FLAGS.to in targets:
+        return FLAGS.to
+    return targets[0] if len(targets) == 1 else None
 
 
 def sampling_config():

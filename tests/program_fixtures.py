@@ -109,8 +109,9 @@ def call_program():
     The errors do not include what TensorFlow writes directly to this process's file descriptors.
     """
 
-    def call(name, *arguments, stdin=b"", cwd="."):
+    def call(name, *arguments, stdin=b"", cwd=".", terminal=False):
         streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8") for name in ("stdout", "stderr")}
+        streams["stdout"].isatty = lambda: terminal
         streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
         with contextlib.ExitStack() as stack:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -127,7 +128,8 @@ def call_program():
                 program.run(program.main)
             for stream in ("stdout", "stderr"):
                 streams[stream].flush()
-        output, errors = (streams[name].buffer.getvalue().decode() for name in ("stdout", "stderr"))
+        output = streams["stdout"].buffer.getvalue().decode(errors="replace")  # may be an archive
+        errors = streams["stderr"].buffer.getvalue().decode()
         return ended(name, ending.value.code or 0, output, errors)
 
     return call

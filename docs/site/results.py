@@ -119,7 +119,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "unfinished": "translations that reached their length limit",
         "from_memory": "lines, or sentences of a document, that the translation memory had",
         **SECONDS,
-        "output": "as it was given",
+        "output": "as it was given, or the new file next to the input",
         **CHECKPOINT,
         **PARSER,
         "saved_model": "as it was given",

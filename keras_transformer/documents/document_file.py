@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.translate.translator import Translator
 
 FIRST_BYTES = 16  # enough to recognize file types
+UNKNOWN = "translation"  # in a file's name, in place of the language
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +165,22 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "output": config.output,
         **translator.checkpoint,
     }
+
+
+def path_beside(path: str, format: str, language: str | None) -> str:
+    """Returns where to write a translation next to its source: "letter.de.docx" for "letter.docx".
+
+    Args:
+        path: the source.
+        format: its format, a name in FORMATS with file extensions.
+        language: the language of the translation, if known.
+    """
+    source = to_path(path)
+    name = uncompressed_name(source.name)
+    ending = name.suffix
+    if ending.lower() not in FORMATS[format].endings:
+        ending = FORMATS[format].endings[0]
+    return str(source.with_name(f"{name.name.removesuffix(ending)}.{language or UNKNOWN}{ending}"))
 
 
 def _counted(document: Document, translated: Iterator[str], bar: tqdm) -> Iterator[str]:

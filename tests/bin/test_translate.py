@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from tests.documents.archives import archive, content_of
 from tests.refusals import check_line
 
 LINES = ["the cat", "", "a dog ran", "😀 Ω", "x" * 500, "\u2028 \x07 odd"]
@@ -213,3 +214,70 @@ def test_bad_sampling(call_program, untrained, arguments, flag, received, about)
     done = call_program("translate", f"--model_dir={untrained}", *arguments)
     assert done.code == 1
     check_line(done.errors, flag, received, about)
+
+
+# A model with several target languages.
+MANY = {
+    "task_options": {"target_languages": ["de", "cs"], "directions": [["en", "de"], ["en", "cs"]]},
+    "languages": ["en", "de", "cs"],
+}
+LETTER = archive("docx", "<w:p><w:r><w:t>the cat</w:t></w:r></w:p>")
+
+
+def test_a_document_on_a_terminal_is_a_new_file_next_to_it(call_program, exported, tmp_path):
+    (tmp_path / "letter.docx").write_bytes(LETTER)
+    flags = [f"--saved_model={exported}", f"--input={tmp_path}/letter.docx"]
+    done = call_program("translate", *flags, terminal=True)
+    assert done.code == 0, done.errors
+    path = tmp_path / "letter.translation.docx"  # its data names no languages
+    assert done.result["output"] == str(path), "the result is on stdout"
+    assert len(done.output.splitlines()) == 1 and str(path) in done.errors
+    written = path.read_bytes()
+    assert content_of("docx", written).startswith("<w:p><w:r><w:t")
+
+    done = call_program("translate", *flags, terminal=True)
+    assert done.code == 1 and done.output == ""
+    check_line(done.errors, "--output", path, "must be given")
+    assert path.read_bytes() == written
+
+    piped = call_program("translate", *flags)
+    assert json.loads(piped.errors.splitlines()[-1])["output"] == "-"
+    assert piped.output.startswith("PK\x03\x04")
+
+
+@pytest.mark.parametrize(
+    ("description", "flags", "name"),
+    [
+        ({"languages": ["de", "en"]}, "", "letter.en.docx"),
+        ({"languages": ["src", "tgt"]}, "", "letter.translation.docx"),
+        ({"languages": None}, "", "letter.translation.docx"),
+        (MANY, "--to=cs", "letter.cs.docx"),
+        (MANY, "--to=../cs", "letter.translation.docx"),
+        (MANY, "", "letter.translation.docx"),
+    ],
+)
+def test_a_file_that_exists_is_refused_before_a_model_is_loaded(
+    call_program, untrained, tmp_path, description, flags, name
+):
+    """The model directory has no checkpoint."""
+    config = json.loads((untrained / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | description))
+    (tmp_path / "letter.docx").write_bytes(LETTER)
+    (tmp_path / name).write_bytes(b"edited")
+    arguments = f"--model_dir=. --input=letter.docx {flags}".split()
+    done = call_program("translate", *arguments, terminal=True, cwd=tmp_path)
+    assert done.code == 1 and done.output == ""
+    check_line(done.errors, "--output", f"'{name}'", "exists")
+    assert (tmp_path / name).read_bytes() == b"edited"
+
+
+def test_no_document_of_bytes_is_written_to_a_terminal(call_program, untrained, tmp_path):
+    (tmp_path / "letter.docx").write_bytes(LETTER)
+    flags = [f"--model_dir={untrained}", "--beam_size=1"]
+    for arguments in (["--input=letter.docx", "--output=-"], ["--format=docx"]):
+        done = call_program("translate", *flags, *arguments, terminal=True, cwd=tmp_path)
+        assert done.code == 1 and done.output == ""
+        check_line(done.errors, "--output", "a terminal", "must be a file")
+    assert list(tmp_path.iterdir()) == [tmp_path / "letter.docx"]
+    done = call_program("translate", *flags, stdin=b"the cat\n", terminal=True)
+    assert done.code == 0 and done.output.count("\n") == 1, "text is printed"

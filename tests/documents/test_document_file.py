@@ -6,7 +6,7 @@ import types
 import pytest
 
 from keras_transformer.documents import document_file
-from keras_transformer.documents.document_file import DocumentConfig, translate_file
+from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.translate.answer_counts import AnswerCounts
 from tests.documents.archives import archive, content_of
@@ -152,6 +152,21 @@ def test_a_document_of_an_office_is_bytes(tmp_path):
     source.write_bytes(b"a cat")
     with refused(None, "not a zip file", place="letter.docx"):
         config.check_content()
+
+
+@pytest.mark.parametrize(
+    ("path", "format", "language", "wanted"),
+    [
+        ("letter.docx", "docx", "de", "letter.de.docx"),
+        ("letter.docx", "docx", None, "letter.translation.docx"),
+        ("a b/c.d.ODT", "odt", "pt-BR", "a b/c.d.pt-BR.ODT"),
+        ("/books/novel.epub.gz", "epub", "de", "/books/novel.de.epub"),
+        ("letter", "docx", "de", "letter.de.docx"),
+        ("letter.zip", "docx", "de", "letter.zip.de.docx"),
+    ],
+)
+def test_the_file_next_to_a_document_is_named_after_it(path, format, language, wanted):
+    assert path_beside(path, format, language) == wanted
 
 
 @pytest.mark.parametrize("name", ["a.rst", "a.json.gz", "paper.tex", "letter.doc", "b.PDF"])
