@@ -16,9 +16,12 @@ from command import (  # isort: skip  (first: it makes the checkout importable)
     terms_of,
 )
 
+import dataclasses
+
 from absl import flags
 
-from keras_transformer.serving.requests import Limits, check_cors_origin
+from keras_transformer.serving.limits import OWN_MACHINE, Limits
+from keras_transformer.serving.requests import check_cors_origin
 
 FLAGS = flags.FLAGS
 define_model_flags()
@@ -42,14 +45,17 @@ define_memory_flag()
 
 
 def main():
-    from keras_transformer.serving.server import listening_socket, serve
+    from keras_transformer.serving.server import is_own_machine, listening_socket, serve
 
-    limits = Limits(**flag_values(Limits))
+    limits = Limits(**flag_values(Limits), prefix="--")
     check_cors_origin(FLAGS.cors_origin)
     check_memory_flag()
     terminologies = read_terminologies()
     check_model_flags()  # this and the next line fail early; loading the model takes a while
     listening = listening_socket(FLAGS.host, FLAGS.port)
+    if is_own_machine(listening):
+        own = {name: value for name, value in OWN_MACHINE.items() if not FLAGS[name].present}
+        limits = dataclasses.replace(limits, **own)
     translator = load_model_with_memory()
     return serve(translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies)
 

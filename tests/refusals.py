@@ -61,3 +61,16 @@ def check_message(message, about, received):
     rule, _, value = message.partition(". Received: ")
     assert about in rule and received in value, message
     assert "\n" not in message and len(message) < 280
+
+
+def check_limit(message, received, accepted, name):
+    """Checks a server's message for a request that exceeds a limit.
+
+    Args:
+        message: one line.
+        received: a pattern of what the request has, such as "27,890 characters".
+        accepted: what the limit allows, such as "20,000".
+        name: the limit's name.
+    """
+    limit = rf"this server accepts {accepted} \({name}\)"
+    assert re.fullmatch(rf"This (text|request|upload) has {received}; {limit}", message), message

@@ -28,7 +28,7 @@ from keras_transformer.restoring import decoding_config, restore
 from keras_transformer.search import tensorflow_engine
 from keras_transformer.search.config import TASKS
 from keras_transformer.serving.application import Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.translate.minimum_risk import by_utility
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.vocabulary import learn_subwords

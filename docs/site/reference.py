@@ -251,8 +251,8 @@ def answer_table(kind: type, of_translation: dict[str, str]) -> str:
 
 
 def http_page() -> str:
+    from keras_transformer.serving.limits import OWN_MACHINE, Limits
     from keras_transformer.serving.openapi import openapi_document
-    from keras_transformer.serving.requests import Limits
     from keras_transformer.serving.responses import ErrorAnswer
     from keras_transformer.serving.routes import REFUSALS, ROUTES
 
@@ -260,7 +260,8 @@ def http_page() -> str:
     schemas = document["components"]["schemas"]
     text = "# Requests and answers of `serve`\n\nA server describes itself at `/openapi.json`, in "
     text += "OpenAPI's format; this page shows the same. Bodies are JSON in UTF-8. By default, "
-    text += f"{Limits().rule}; flags of `serve` change that. What is "
+    text += f"{Limits().rule}, or {OWN_MACHINE['max_characters']} if only the server's own machine "
+    text += "can reach it; flags of `serve` change that. What is "
     text += "LibreTranslate's is for clients of that server; so is a request to `/translate` with "
     text += "the field `q`. [The guide](../guides/serving.md#json-over-http) has examples.\n"
     files = []

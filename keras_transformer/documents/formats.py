@@ -163,13 +163,18 @@ def format_of(path: str) -> str:
     found = [name for name, format in FORMATS.items() if ending in format.endings]
     if found:
         return found[0]
-    if ending in _SAVED_AS:
-        rule = f"must be in a supported format: open it in LibreOffice, save it {_SAVED_AS[ending]}"
-        raise InputError("input", rule, repr(path))
+    advice = saving_advice(path)
+    require(advice is None, "input", f"must be in a supported format: {advice}", repr(path))
     endings = ", ".join(ending for format in FORMATS.values() for ending in format.endings)
     rule = f"must be in a supported format ({endings}), or be read as text (format=text)"
     require(ending not in _NOT_READ, "input", rule, repr(path))
     return TEXT
+
+
+def saving_advice(path: str) -> str | None:
+    """Returns how to save a file in a supported format, if LibreOffice can; else None."""
+    saved_as = _SAVED_AS.get(uncompressed_name(path).suffix.lower())
+    return None if saved_as is None else f"open it in LibreOffice, save it {saved_as}"
 
 
 def check_beginning(beginning: bytes, format: str, name: str) -> None:

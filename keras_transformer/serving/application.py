@@ -15,8 +15,9 @@ one line}. Every request is logged in one line.
 import asyncio
 import functools
 import logging
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -27,7 +28,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.languages import AUTO, model_languages
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
-from keras_transformer.serving.bodies import BODY
+from keras_transformer.serving.bodies import BODY, body_size
 from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
@@ -39,12 +40,11 @@ from keras_transformer.serving.libretranslate import (
     parse_libretranslate,
     translation_body,
 )
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.openapi import JSON_TYPE, Route
 from keras_transformer.serving.requests import (
-    FILE_BYTES,
     DocumentRequest,
     Documents,
-    Limits,
     allows,
     check_sender,
     parse_attention,
@@ -264,7 +264,8 @@ class Service:
     async def translate_file(self, request: web.Request) -> web.Response:
         """Translates a document, and stores it for download."""
         self._require_translations()
-        fields = await self._read_fields(request.clone(client_max_size=FILE_BYTES))
+        request = request.clone(client_max_size=self.limits.max_file_bytes)
+        fields = await self._read_body(request, self.limits.file_refusal)
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
@@ -295,15 +296,21 @@ class Service:
         return json_response(body)
 
     async def _read_fields(self, request: web.Request) -> dict[str, Any]:
-        """Reads the body of a request, within the time limit."""
+        """Reads the body of a request with texts, within the time limit."""
+        return await self._read_body(request, self.limits.body_refusal)
+
+    async def _read_body(
+        self, request: web.Request, too_large: Callable[[str], RequestError]
+    ) -> dict[str, Any]:
+        """Reads a body, within the time limit; `too_large` makes the error for "SIZE bytes"."""
         try:
             async with asyncio.timeout(self.limits.timeout):
                 return await read_fields(request)
         except TimeoutError:
-            rule = f"the whole body must arrive within {self.limits.timeout:g} seconds"
+            rule = f"the whole body must arrive within {self.limits.time}"
             raise RequestError(408, f"{rule}. Received: part of it") from None
-        except web.HTTPRequestEntityTooLarge as error:
-            raise as_refusal(error, request) from None
+        except web.HTTPRequestEntityTooLarge:
+            raise too_large(body_size(request)) from None
         except web.RequestPayloadError:
             rule = "must be encoded as its headers declare"
             raise InputError(None, rule, "one that is not, or only part of it", BODY) from None
@@ -324,7 +331,7 @@ class Service:
         except InputError as error:
             raise RequestError(error_status, str(error)) from None
         except TimeoutError:
-            message = f"the model took more than {self.limits.timeout:g} seconds"
+            message = f"the model took more than {self.limits.time}"
             raise RequestError(504, message) from None
         except asyncio.QueueFull:
             message = f"{self.limits.max_waiting} requests are already waiting: try again"
@@ -371,17 +378,22 @@ class Service:
     ) -> tuple[list[list[str | bytes]], int]:
         """Returns the translations of each text, best first, and the sentences from the memory."""
         terms = self._terms(documents.terminology)
-        work = functools.partial(self._translations_of, documents, terms)
-        (found,) = await self._submit_document(work, terms)
+        given_up = threading.Event()
+        work = functools.partial(self._translations_of, documents, terms, given_up)
+        try:
+            (found,) = await self._submit_document(work, terms)
+        finally:
+            given_up.set()  # the time is over, or the client has gone
         self.documents += len(documents.texts)
         return found
 
     def _translations_of(
-        self, documents: Documents, terms: dict[str, str] | None
+        self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
     ) -> tuple[list[list[str | bytes]], int]:
         """Returns `documents.count` translations of each text or archive, best first.
 
-        Also returns how many sentences the memory had.
+        Also returns how many sentences the memory had. When `given_up` is set, the sentences that
+        are left are not translated, and an error is raised.
         """
         counts = self.translator.new_counts()
         translators = self.translator.document_translators(
@@ -393,7 +405,7 @@ class Service:
             document = document_of(text, documents.format, first.language, first.target)
             if isinstance(text, bytes):
                 self.limits.check_texts(["".join(one.text for one in document.segments)])
-            translations = [each.translate(document.parts) for each in translators]
+            translations = [until(given_up, each.translate(document.parts)) for each in translators]
             if isinstance(text, bytes):
                 rows.append([b"".join(document.written(parts)) for parts in translations])
             else:
@@ -424,6 +436,14 @@ def call_all(works: list[Callable[[], Any]]) -> list[Any]:
 def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
     """Detects the language of each text."""
     return [detection.detect(text) for text in texts]
+
+
+def until(given_up: threading.Event, parts: Iterator[str]) -> Iterator[str]:
+    """Yields the parts of a translation; raises an error when nobody waits for it any longer."""
+    for part in parts:
+        if given_up.is_set():
+            raise RequestError(504, "nobody waits for the translation")
+        yield part
 
 
 def document_of(

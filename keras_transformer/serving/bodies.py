@@ -49,3 +49,10 @@ def content_encoding(request: web.Request) -> str | None:
     """Returns how a body is compressed; None if it is not."""
     encoding = request.headers.get("Content-Encoding", "").lower()
     return encoding if encoding not in ("", "identity") else None
+
+
+def body_size(request: web.Request) -> str:
+    """Returns the size, in words, of a body larger than the application allows."""
+    length, most = request.content_length, request.client_max_size
+    is_sent = length is not None and length > most  # else it is compressed, or comes in chunks
+    return f"{length:,} bytes" if is_sent else f"more than {most:,} bytes"

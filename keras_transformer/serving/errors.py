@@ -56,9 +56,6 @@ def as_refusal(error: Exception, request: web.Request) -> RequestError:
         allowed = error.headers["Allow"]
         rule = f"{request.path} only allows {allowed}"
         return RequestError(405, f"{rule}. Received: {request.method}", {"Allow": allowed})
-    if isinstance(error, web.HTTPRequestEntityTooLarge):
-        rule = f"the body must have at most {request.client_max_size} bytes"
-        return RequestError(413, f"{rule}. Received: more")
     if isinstance(error, web.HTTPException):
         return RequestError(error.status, error.reason)
     return RequestError(500, f"the model failed: {type(error).__name__}: {reason(error)}")

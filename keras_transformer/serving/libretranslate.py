@@ -10,16 +10,16 @@ from pathlib import PurePath
 from typing import Annotated, Any
 
 from keras_transformer.documents.encodings import decoded
-from keras_transformer.documents.formats import format_of
+from keras_transformer.documents.formats import check_beginning, format_of, saving_advice
 from keras_transformer.errors import require
 from keras_transformer.fields import shown, whole_number
 from keras_transformer.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.requests import (
     FILE_FORMATS,
     Documents,
-    Limits,
     Terminology,
     check_format,
     checked,
@@ -155,12 +155,14 @@ def parse_file(
     to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in FILE_FORMATS.values() for known in format.endings]
-    rule = f"must have a name that ends in one of {', '.join(endings)}"
+    advice = saving_advice(file.name) or f"its name must end in one of {', '.join(endings)}"
+    rule = f"must be in a supported format: {advice}"
     require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)
     content = file.content
     if not FILE_FORMATS[format].is_archive:  # read when it is translated
-        content = decoded(content, format, "file")
+        check_beginning(content, format, file.name)
+        content = decoded(content, format, file.name)
         limits.check_texts([content])
     return Documents([content], format, 1, to, language, request.terminology), ending
 

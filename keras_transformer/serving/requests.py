@@ -6,7 +6,7 @@ An InputError here is the sender's mistake; errors.as_refusal answers it with st
 import dataclasses
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -15,65 +15,19 @@ from aiohttp import web
 
 from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import require
-from keras_transformer.fields import Positive, Size, check_fields, from_json, option, shown
+from keras_transformer.fields import from_json, shown
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.serving.bodies import BODY, read_body
 from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
+from keras_transformer.serving.limits import Limits
 from keras_transformer.translate.terminology import required_phrases_of
 
-BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, such as "\ud83d\ude00"
-FILE_BYTES = 1 << 25  # at most, for a file: office documents may contain pictures
 # Document formats; a table would also need the columns to translate. An archive is not text, and
 # must be sent as a file.
 FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Request limits; a limit that allows no request at all is an InputError."""
-
-    timeout: Positive = option(
-        60.0, "Time limit in seconds for a request's headers, for its body, and for the model."
-    )
-    max_sentences: Size = option(64, "Maximum number of sentences per request.")
-    max_characters: Size = option(20_000, "Maximum number of characters per request.")
-    max_waiting: Size = option(
-        64, "Maximum number of requests waiting for the model; others are rejected."
-    )
-
-    def __post_init__(self):
-        check_fields(self)
-
-    @property
-    def body_bytes(self) -> int:
-        """Maximum body size: enough for any request within the other limits, however escaped."""
-        return BYTES_PER_CHARACTER * self.max_characters + 8 * self.max_sentences + 1024
-
-    @property
-    def rule(self) -> str:
-        """The limits, in words."""
-        return (
-            f"a request must have at most {self.max_sentences} texts "
-            f"and {self.max_characters} characters of text"
-        )
-
-    def check_texts(self, texts: Sequence[str], further: Sequence[str] = ()) -> None:
-        """Rejects more text than a request may have.
-
-        Args:
-            texts: the texts to translate.
-            further: accompanying texts, for which only the characters count.
-
-        Raises:
-            RequestError: 413.
-        """
-        rule = f"{self.rule}: split it into several requests"
-        check(len(texts) <= self.max_sentences, 413, rule, f"{len(texts)} texts")
-        characters = sum(map(len, texts)) + sum(map(len, further))
-        check(characters <= self.max_characters, 413, rule, f"{characters} characters")
 
 
 def check_cors_origin(origin: str | None) -> None:

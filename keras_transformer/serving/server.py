@@ -18,7 +18,7 @@ from keras_transformer.errors import InputError, reason
 from keras_transformer.languages import model_languages
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.errors import shown
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -57,10 +57,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
     """Returns the host names that requests may use: any (None), unless bound to loopback only."""
-    address = listening.getsockname()[0]
-    if not ipaddress.ip_address(address).is_loopback:
+    if not is_own_machine(listening):
         return None
+    address = listening.getsockname()[0]
     return frozenset({"localhost", "127.0.0.1", "::1", address, host.lower()})
+
+
+def is_own_machine(listening: socket.socket) -> bool:
+    """Whether only programs on this machine can connect."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
 def serve(
@@ -126,6 +131,8 @@ async def _serve(service: Service, listening: socket.socket, host: str) -> None:
         LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
         await stopped.wait()
         loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler waits for the model
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.asynccontextmanager

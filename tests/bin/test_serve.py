@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_transformer.serving import server
+from keras_transformer.serving.limits import OWN_MACHINE, Limits
 from tests.program_fixtures import foreign_lines, without_greeting
 from tests.refusals import check_line
 
@@ -117,3 +119,36 @@ def test_half_copied_export(call_program, exported, tmp_path):
     done = call_program("serve", f"--saved_model={copy}", "--port=0")
     assert done.code == 1
     check_line(done.errors, "--saved_model", copy, "complete")
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        ([], Limits(**OWN_MACHINE, prefix="--")),
+        (["--host=localhost"], Limits(**OWN_MACHINE, prefix="--")),
+        (["--host=0.0.0.0"], Limits(prefix="--")),
+        (
+            ["--max_characters=20000", "--timeout=5", "--max_waiting=3"],
+            Limits(
+                **OWN_MACHINE | {"max_characters": 20_000, "timeout": 5.0},
+                max_waiting=3,
+                prefix="--",
+            ),
+        ),
+        (
+            ["--host=0.0.0.0", "--max_file_bytes=9"],
+            Limits(max_file_bytes=9, prefix="--"),
+        ),
+    ],
+)
+def test_limits_of_a_server_for_its_own_machine(call_program, exported, monkeypatch, flags, wanted):
+    found = []
+
+    def serve(translator, listening, host, limits, *others):
+        listening.close()
+        found.append(limits)
+
+    monkeypatch.setattr(server, "serve", serve)
+    done = call_program("serve", f"--saved_model={exported}", "--port=0", *flags)
+    assert done.code == 0, done.errors
+    assert found == [wanted]

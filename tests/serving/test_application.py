@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_transformer.documents import translation as translation_of_documents
 from keras_transformer.errors import InputError
 from keras_transformer.serving import application
 from keras_transformer.serving.application import Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from tests.refusals import check_message
 from tests.serving.conftest import translation
 from tests.serving.running import client_of
@@ -282,14 +283,14 @@ def test_page_is_in_the_wheel():
         ("POST", "/", {"data": b""}, 405, "Received: POST"),
         ("POST", "/translate", {"data": b"{"}, 400, "JSON"),
         ("POST", "/attention", {"json": {"source": "a"}}, 400, "target"),
-        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "20000 characters"),
-        ("POST", "/translate", {"data": b" " * 300_000}, 413, "241536 bytes"),
+        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "100,000 characters"),
+        ("POST", "/translate", {"data": b" " * 300_000}, 413, "300,000 bytes"),
         (
             "POST",
             "/translate",
             {"data": gzip.compress(b" " * 10_000_000), "headers": {"Content-Encoding": "gzip"}},
             413,
-            "241536 bytes",
+            "more than 241,536 bytes",
         ),
         (
             "POST",
@@ -408,6 +409,36 @@ def test_slow_model_and_full_queue(translator, timeouts):
         assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
 
     served(translator, scenario, Limits(timeout=60, max_waiting=1))
+
+
+def test_a_document_that_nobody_waits_for_is_not_translated_to_its_end(translator, monkeypatch):
+    monkeypatch.setattr(translation_of_documents, "CHUNK_SENTENCES", 1)
+    page = {"document": "<p>a</p><p>b</p><p>c</p>", "format": "html"}
+
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            waiting = asyncio.create_task(client.post("/translate", json=page))
+            assert await asyncio.to_thread(begun.wait, 60)
+            waiting.cancel()  # closes the connection
+            while not given_up:
+                await asyncio.sleep(0)
+            go_on.set()
+        answer = await client.post("/translate", json={"document": "after"})
+        assert answer.status == 200
+        assert translator.calls == [["a"], ["after"]]
+
+    class Event(threading.Event):
+        def set(self):
+            given_up.append(self)
+            super().set()
+
+    given_up = []
+    patched = types.SimpleNamespace(**vars(threading) | {"Event": Event})
+    monkeypatch.setattr(application, "threading", patched)
+    served(translator, scenario)
+    translator.calls.clear()
+    assert answer_to(translator, "POST", "/translate", json=page)[0] == 200
+    assert translator.calls == [["a"], ["b"], ["c"]]
 
 
 def test_slow_body(translator):

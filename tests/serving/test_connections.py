@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from keras_transformer.serving.application import Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import OneLine, answering, listening_socket
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

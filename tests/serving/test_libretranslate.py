@@ -12,9 +12,9 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.detection import Detected
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from tests.documents.archives import archive, content_of
-from tests.refusals import check_message
+from tests.refusals import check_limit, check_message
 from tests.serving.running import client_of
 
 PAIR = {"source": "en", "target": "de"}
@@ -176,8 +176,6 @@ def test_model_without_known_languages(translator):
             "format, alternatives, terminology, api_key",
             '"n_best"',
         ),
-        ({"q": "x" * 101}, 413, "100 characters", "101 characters"),
-        ({"q": ["a"] * 4}, 413, "3 texts", "4 texts"),
     ],
 )
 def test_refused(translator, fields, status, about, received):
@@ -337,11 +335,12 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.exe"), 400, ".txt", '"a.exe"'),
         (lambda: file_form(name="a.csv"), 400, ".vtt", '"a.csv"'),
         (lambda: file_form(name=""), 400, ".txt", '""'),
-        (lambda: file_form(b"\xff"), 400, "file:1 must be UTF-8", "byte 0xff at column 1"),
-        (lambda: file_form(b"x" * 101), 413, "3 texts and 100 characters", "101 characters"),
+        (lambda: file_form(b"\xff"), 400, "cat.txt:1 must be UTF-8", "byte 0xff at column 1"),
+        (lambda: file_form(name="a.doc"), 400, "LibreOffice, save it as .docx", '"a.doc"'),
+        (lambda: file_form(name="a.PDF"), 400, "as .docx, or its text as .txt", '"a.PDF"'),
+        (lambda: file_form(b"%PDF-1.7"), 400, "cat.txt must be text; open it", "a PDF"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
         (lambda: file_form(beam="4"), 400, "file, source, target, terminology, api_key", '"beam"'),
-        (lambda: file_form(b"x" * 10_000), 413, "100 characters", "10000 characters"),
     ],
 )
 def test_refused_files(translator, form, status, about, received):
@@ -369,20 +368,40 @@ def test_a_document_of_an_office_is_translated(translator):
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "about", "received"),
+    ("content", "about", "received"),
+    [(b"PK", "archive", "not a zip file"), (archive("odt", ""), "word/document.xml", "mimetype")],
+)
+def test_documents_of_offices_that_are_refused(translator, content, about, received):
+    status, body = answer_to(translator, "/translate_file", data=file_form(content, "a.docx"))
+    assert status == 400
+    check_message(body["error"], about, received)
+
+
+TOO_LONG = archive("docx", f"<w:p><w:r><w:t>{'a' * 1001}</w:t></w:r></w:p>")
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "received", "accepted", "name"),
     [
-        (b"PK", 400, "archive", "not a zip file"),
-        (archive("odt", ""), 400, "word/document.xml", "mimetype"),
-        (archive("docx", f"<w:p><w:r><w:t>{'a' * 101}</w:t></w:r></w:p>"), 413, "100", "101"),
-        (b"0" * (1 << 25), 413, "33554432 bytes", "more"),
+        ("/translate", "x" * 1001, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate", ["a"] * 4, "4 texts", "3", "--max_sentences"),
+        ("/translate", "x" * 20_000, "20,0.. bytes", "1,000 characters", "--max_characters"),
+        ("/translate_file", b"x" * 1001, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate_file", TOO_LONG, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate_file", b"0" * 10**6, "1,000,... bytes", "500,000", "--max_file_bytes"),
     ],
 )
-def test_documents_of_offices_that_are_refused(translator, content, status, about, received):
-    limits = Limits(max_sentences=3, max_characters=100)
-    form = file_form(content, "a.docx")
-    found, body = answer_to(translator, "/translate_file", limits, data=form)
-    assert found == status
-    check_message(body["error"], about, received)
+def test_limits_are_told_in_the_words_of_the_sender(
+    translator, path, sent, received, accepted, name
+):
+    limits = Limits(max_sentences=3, max_characters=1000, max_file_bytes=500_000, prefix="--")
+    request = {"json": PAIR | {"q": sent}}
+    if isinstance(sent, bytes):
+        request = {"data": file_form(sent, "a.docx" if sent == TOO_LONG else "a.txt")}
+    status, body = answer_to(translator, path, limits, **request)
+    assert status == 413
+    check_limit(body["error"], received, accepted, name)
+    assert translator.calls == []
 
 
 def test_documents_and_their_sentences(translator):

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from keras_transformer.serving.application import Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import allowed_names, answering, listening_socket
 from tests.free_ports import free_addresses
 

@@ -15,10 +15,10 @@ from keras_transformer.serving.libretranslate import (
     FileRequest,
     LibreTranslateRequest,
 )
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.requests import (
     AttentionRequest,
     DocumentRequest,
-    Limits,
     TranslateRequest,
 )
 from keras_transformer.serving.routes import REFUSALS, ROUTES

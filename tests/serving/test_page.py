@@ -11,7 +11,7 @@ import time
 import pytest
 
 from keras_transformer.serving.application import Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import answering, listening_socket
 from tests.documents.archives import archive, content_of
 from tests.serving.conftest import translation
@@ -751,7 +751,7 @@ def test_errors_are_told_in_one_line(page, translator):
     alert = page.locator("#form .error")
     text.fill("x" * 501)
     text.press("Control+Enter")
-    expect(alert).to_contain_text("500 characters")
+    expect(alert).to_contain_text("This text has 501 characters; this server accepts 500")
     translated(page)
     expect(alert).to_be_hidden()
 

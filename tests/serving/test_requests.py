@@ -1,3 +1,5 @@
+import dataclasses
+import functools
 import json
 import math
 import re
@@ -10,17 +12,19 @@ from keras_transformer.errors import InputError
 from keras_transformer.fields import shown
 from keras_transformer.serving import requests
 from keras_transformer.serving.errors import RequestError, as_refusal
+from keras_transformer.serving.limits import OWN_MACHINE, Limits
 from keras_transformer.serving.requests import (
     AttentionRequest,
-    Limits,
     check_cors_origin,
     check_sender,
     parse_attention,
+    parse_document,
     parse_translate,
 )
-from tests.refusals import check_message, refused
+from tests.refusals import check_limit, check_message, refused
 
 LIMITS = Limits(max_sentences=3, max_characters=10)
+TRANSLATE = functools.partial(parse_translate, beam_size=4)
 NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -72,16 +76,6 @@ def test_translate(body, wanted):
         (b'{"text": "a", "n_best": 1.0}', 400, "n_best", "1.0"),
         (b'{"text": "a", "n_best": NaN}', 400, "n_best", "NaN"),
         (b'{"text": "a", "prefixes": []}', 400, "prefixes", "0 for 1"),
-        (b'{"text": "123456", "prefixes": ["12345"]}', 413, "10 characters", "11 characters"),
-        (b'{"texts": ["", "", "", ""]}', 413, "3 texts", "4 texts"),
-        (b'{"text": "12345678901"}', 413, "10 characters", "11 characters"),
-        (b'{"texts": ["12345", "678901"]}', 413, "10 characters", "11 characters"),
-        (
-            b'{"text": "12345", "required_phrases": [["12", "34"], ["56"]]}',
-            413,
-            "10 characters",
-            "11 characters",
-        ),
     ],
 )
 def test_refused_translate(body, status, about, received):
@@ -105,7 +99,6 @@ def test_attention():
         (b"{}", 400, "source", "none"),
         (b'{"source": "cat", "target": ["a"]}', 400, "target", '["a"]'),
         (b'{"source": "", "target": "", "head": 1}', 400, "source, target, to", '"head"'),
-        (b'{"source": "12345", "target": "678901"}', 413, "10 characters", "11"),
     ],
 )
 def test_refused_attention(body, status, about, received):
@@ -113,6 +106,36 @@ def test_refused_attention(body, status, about, received):
         parse_attention(json.loads(body), LIMITS)
     assert as_refusal(caught.value, None).status == status
     check_message(str(caught.value), about, received)
+
+
+@pytest.mark.parametrize(
+    ("parse", "fields", "message"),
+    [
+        (TRANSLATE, {"text": "12345678901"}, "text has 11 characters"),
+        (TRANSLATE, {"texts": ["12345", "678901"]}, "request has 11 characters"),
+        (TRANSLATE, {"text": "123456", "prefixes": ["12345"]}, "request has 11 characters"),
+        (
+            *(TRANSLATE, {"text": "12345", "required_phrases": [["12", "34"], ["56"]]}),
+            "request has 11 characters",
+        ),
+        (parse_attention, {"source": "12345", "target": "678901"}, "request has 11 characters"),
+        (parse_document, {"document": "x" * 27_890}, "text has 27,890 characters"),
+    ],
+)
+def test_too_many_characters(parse, fields, message):
+    for prefix in ("", "--"):
+        with pytest.raises(RequestError) as caught:
+            parse(fields, dataclasses.replace(LIMITS, prefix=prefix))
+        assert caught.value.status == 413
+        accepted = f"this server accepts 10 ({prefix}max_characters)"
+        assert str(caught.value) == f"This {message}; {accepted}"
+
+
+def test_too_many_texts():
+    with pytest.raises(RequestError) as caught:
+        TRANSLATE({"texts": ["", "", "", ""]}, LIMITS)
+    assert caught.value.status == 413
+    check_limit(str(caught.value), "4 texts", "3", "max_sentences")
 
 
 def test_body_has_room_for_all_that_is_allowed():
@@ -201,12 +224,22 @@ def test_any_name_where_all_are_allowed():
         ("timeout", math.inf),
         ("max_sentences", 0),
         ("max_characters", -1),
+        ("max_file_bytes", 0),
         ("max_waiting", 0),
     ],
 )
 def test_limits(name, value):
     with refused(name, shown(value)):
         Limits(**{name: value})
+
+
+def test_a_server_of_its_own_machine_takes_a_book():
+    limits = Limits(**OWN_MACHINE)
+    limits.check_texts(["x" * 600_000])
+    for name, value in OWN_MACHINE.items():
+        assert value > getattr(Limits(), name)
+        help = Limits.__dataclass_fields__[name].metadata["help"]
+        assert help.endswith(f" {value:g}." if name == "timeout" else f" {value}.")
 
 
 def test_the_page_opens_files_of_all_formats():

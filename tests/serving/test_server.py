@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import errno
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 
 from keras_transformer.errors import require
 from keras_transformer.serving import server
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import allowed_names, listening_socket, serve
 from tests.refusals import refused
 
@@ -23,7 +24,7 @@ from tests.refusals import refused
 PROGRAM = """
 import json, logging, sys, types
 from keras_transformer.serving import server
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
 fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False, from_memory=False)
@@ -122,6 +123,29 @@ def test_signal_lets_running_requests_finish(number):
     assert result["errors"] == 0
     assert result["sentences"] >= result["batches"] >= 2
     assert "Traceback" not in errors
+
+
+@pytest.mark.slow  # a new interpreter
+def test_a_second_interruption_does_not_wait_for_the_model():
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        cwd=Path(__file__).resolve().parents[2],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process, contextlib.ExitStack() as stack:
+        stack.callback(process.kill)
+        port = int(read_until(process.stderr, r"http://localhost:(\d+) until").group(1))
+        client = stack.enter_context(socket.create_connection(("localhost", port), timeout=60))
+        body = b'{"text": "slow"}'
+        head = f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        client.sendall(head.encode() + body)
+        read_until(process.stderr, "called")
+        process.send_signal(signal.SIGINT)
+        assert refuses_connections(port)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == -signal.SIGINT
 
 
 @pytest.mark.parametrize("wrong", ["required_phrases", "terminology"])
