@@ -6,9 +6,9 @@ import { ask, loading } from "./translator.js";
 
 const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
-  po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by file suffix
+  xhtml: "html", po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // by file suffix
 // Documents that are not text: their translations are downloaded at once.
-const ARCHIVES = ["docx", "odt", "pptx", "odp", "epub"];
+const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
@@ -141,7 +141,7 @@ function showFormats(known) {
       if (!known.includes(format)) delete FORMATS[ending];
     }
   }
-  $("file").accept = [...Object.keys(FORMATS), ...ARCHIVES].map((each) => `.${each}`).join();
+  $("file").accept = endings().map((each) => `.${each}`).join();
 }
 
 const isLive = () => !$("live").hidden && $("live").control.checked;
@@ -200,6 +200,7 @@ async function busy(place, message, work) {
 const nameOfFile = () => $("file-name").textContent;
 const endingOf = (name) => name.split(".").at(-1).toLowerCase();
 const formatOf = (name) => FORMATS[endingOf(name)];
+const endings = () => [...Object.keys(FORMATS), ...ARCHIVES]; // of the files that can be translated
 // A long line that ends within a sentence, followed by a line that begins with a lowercase letter.
 // The server joins such lines (documents/wrapped.py); here they are only detected.
 const GOES_ON = /^.{39,119}[\p{L}\p{N},][ \t]*$(?=\n[> \t]*\p{Ll})/gmu;
@@ -248,7 +249,7 @@ async function translate(event) {
     if (!text.trim()) throw new Error("There is no text to translate: type some or open a file.");
     if (text.length > limits?.whole_text) { // undefined if only requests are limited
       const [most, received] = [limits.whole_text, text.length].map((n) => n.toLocaleString("en"));
-      throw new Error(`A text must have at most ${most} characters. Received: ${received}`);
+      throw new Error(`This text has ${received} characters; this page accepts ${most}`);
     }
     const texts = format() === "text" ? text.split("\n") : [text];
     const paragraphs = texts.map((line, number) =>
@@ -348,31 +349,32 @@ function translation() {
   return paragraphs.map((paragraph) => paragraph.textContent).join("\n");
 }
 
-function clear() {
+/** Removes the translation, and aborts a running one. */
+function forgetTranslation() {
+  clearTimeout(pausing);
   translating.abort();
-  latest.clear();
-  for (const place of document.querySelectorAll(".status, .error")) place.textContent = "";
   forgetSentence();
   $("translation").replaceChildren();
-  asked = shown = $("text").value = "";
-  textChanged();
+  $("translation").ariaBusy = "false";
+  asked = shown = "";
+  showWhetherChanged();
   disable();
+}
+
+function clear() {
+  latest.clear();
+  for (const place of document.querySelectorAll(".status, .error")) place.textContent = "";
+  $("text").value = "";
+  textChanged();
+  forgetTranslation();
   $("text").focus();
 }
 
 async function openFile(file) {
-  if (ARCHIVES.includes(endingOf(file.name))) return translateArchive(file);
-  const text = await busy($("form"), () => "Reading\u2026", async () => {
-    const endings = [...Object.keys(FORMATS), ...ARCHIVES].map((each) => `.${each}`).join(", ");
-    if (!formatOf(file.name)) throw new Error(`The file name must end in one of ${endings}.`);
-    const bytes = await file.arrayBuffer();
-    try {
-      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    } catch {
-      throw new Error(`The file must be UTF-8 text. Received: ${file.name}`);
-    }
-  });
-  if (text === null) return;
+  forgetTranslation(); // it is not this file's
+  const text = await busy($("form"), () => "Reading\u2026", () => textOf(file));
+  if (text === undefined) return translateFile(file);
+  if (text === null) return; // it could not be read
   lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
   $("text").value = text;
   $("file-name").textContent = file.name;
@@ -381,12 +383,30 @@ async function openFile(file) {
   $("form").requestSubmit();
 }
 
-/** Translates a document that is not text, and downloads the result. */
-async function translateArchive(file) {
-  const saved = await busy($("form"), () => "Translating\u2026", async () => {
+/** The text of a file that this page can show; undefined for any other file. */
+async function textOf(file) {
+  if (!formatOf(file.name)) return undefined;
+  const bytes = await file.arrayBuffer();
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined; // in another encoding
+  }
+}
+
+/** Has the server translate a file that this page cannot show, and downloads the result. */
+async function translateFile(file) {
+  const saved = await busy($("form"), () => `Translating ${file.name}\u2026`, async () => {
+    const card = await model;
+    const isKnown = endings().includes(endingOf(file.name));
+    if (card.in_browser) { // there is no server
+      throw new Error(isKnown ? `The file must be UTF-8 text. Received: ${file.name}`
+        : `The file name must end in one of .${endings().join(", .")}.`);
+    }
     const form = new FormData();
-    const target = $("to").value || languagesOf(await model)[1] || "translation";
-    form.append("file", file);
+    const target = $("to").value || languagesOf(card)[1] || "translation";
+    // The server refuses other files by their names alone, and says what helps.
+    form.append("file", isKnown ? file : new File([], file.name));
     form.append("source", "auto");
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());

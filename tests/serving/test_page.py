@@ -395,10 +395,18 @@ def test_files_are_translated_and_saved(open_page, translator, name, content, sa
     expect(page.locator("#file-name")).to_have_text("")
 
 
-def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page):
+def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page, translator):
     content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
-    with page.expect_download() as download:
-        open_file(page, "letter.docx", content)
+    go_on = threading.Event()
+    translator.before_call = lambda: go_on.wait(timeout=60)
+    try:
+        with page.expect_download() as download:
+            open_file(page, "letter.docx", content)
+            status = re.compile(r"^Translating letter\.docx…( \d+ s)?$")
+            expect(page.locator("#form .status")).to_have_text(status)
+            go_on.set()
+    finally:
+        go_on.set()
     assert download.value.suggested_filename == "letter.translation.docx"
     expect(page.locator("#form .status")).to_have_text("Downloaded as letter.translation.docx")
     result = content_of("docx", download.value.path().read_bytes())
@@ -420,18 +428,85 @@ def test_a_file_can_be_dropped_on_the_text(page):
     expect(page.locator("#file-name")).to_have_text("cat.txt")
 
 
+LONG_LETTER = archive("docx", f"<w:p><w:r><w:t>{'a' * 501}</w:t></w:r></w:p>")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"%PDF", ".txt, .md, .markdown, .html, .htm, .po, .xliff, .xlf, .srt, .vtt"),
-        ("a.txt", b"\xff", "Received: a.txt"),
+        ("a.doc", b"\xd0\xcf\x11\xe0", 'LibreOffice, save it as .docx. Received: "a.doc"'),
+        ("a.PDF", b"%PDF", "open it in LibreOffice, save it as .docx, or its text as .txt"),
+        ("a.exe", b"MZ", ".txt, .md, .markdown, .html, .htm, .xhtml, .po, .xliff, .xlf, .srt"),
+        ("a.txt", b"caf\xe9", "a.txt:1 must be UTF-8. Received: byte 0xe9 at column 4"),
+        ("a.txt", b"%PDF-\xff", "open it in LibreOffice and save it as .docx or as text"),
+        ("a.docx", b"PK", "open it in LibreOffice, and save it again"),
+        ("a.docx", LONG_LETTER, "This text has 501 characters; this server accepts 500"),
+        ("a.md", b"a" * 501, "This text has 501 characters; this server accepts 500"),
     ],
 )
-def test_files_that_are_none(page, name, content, message):
-    page.get_by_label("Text to translate").fill("kept")
+def test_files_that_are_refused(page, name, content, message):
+    """The older translation, which is not the file's, leaves the page."""
+    if name.endswith("md"):
+        pytest.importorskip("markdown_it", reason="install: pip install '.[documents]'")
+    translated(page, "older")
     open_file(page, name, content)
     expect(page.locator("#form .error")).to_contain_text(message)
-    expect(page.get_by_label("Text to translate")).to_have_value("kept")
+    region = page.get_by_role("region", name="Translation", exact=True)
+    expect(region).not_to_contain_text("Katze")
+    for place in ("#sentence", "#attention", "#choosing", "#changed"):
+        expect(page.locator(place)).to_be_hidden()
+    expect(page.get_by_role("button", name="Download")).to_be_disabled()
+    if not name.endswith("md"):
+        expect(page.get_by_label("Text to translate")).to_have_value("older")
+        page.get_by_role("button", name="Translate").click()
+        expect(region).to_have_text("die Katze schläft.")
+        expect(page.locator("#form .error")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.docx", b"PK", "The file name must end in one of .txt."),
+        ("a.txt", b"\xff", "The file must be UTF-8 text. Received: a.txt"),
+    ],
+)
+def test_a_page_without_a_server_takes_text_alone(open_page, translator, name, content, message):
+    translator.card.update(in_browser=True, formats=["text"])
+    page = open_page()
+    translated(page, "older")
+    open_file(page, name, content)
+    expect(page.locator("#form .error")).to_have_text(message)
+    expect(page.locator("#translation")).to_be_empty()
+
+
+def test_a_page_in_another_encoding_is_downloaded_when_it_is_translated(page):
+    content = '<meta charset="windows-1252"><p>Ein Café.</p>'.encode("cp1252")
+    with page.expect_download() as download:
+        open_file(page, "page.html", content)
+    assert download.value.suggested_filename == "page.translation.html"
+    wanted = '<meta charset="UTF-8"><p>die Katze schläft.</p>'
+    assert download.value.path().read_bytes().decode() == wanted
+
+
+def test_a_file_stops_the_translation_before_it(page, translator):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        assert go_on.wait(timeout=60)
+
+    translator.before_call = wait
+    page.get_by_label("Text to translate").fill("older")
+    page.get_by_role("button", name="Translate").click()
+    try:
+        assert begun.wait(timeout=60)
+        open_file(page, "a.pdf", b"%PDF")
+        expect(page.locator("#form .error")).to_contain_text("LibreOffice")
+    finally:
+        go_on.set()
+    page.wait_for_timeout(50)  # for what the older answer may do to the page
+    expect(page.locator("#translation")).to_be_empty()
+    expect(page.locator("#form .error")).to_contain_text("LibreOffice")
 
 
 def test_markup_of_a_document_is_text_here(page):
