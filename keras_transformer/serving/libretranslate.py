@@ -161,6 +161,8 @@ def parse_file(
     format = format_of(file.name)
     content = file.content
     if not FILE_FORMATS[format].is_archive:  # read when it is translated
+        if len(content) > limits.body_bytes:
+            raise limits.body_refusal(f"{len(content):,} bytes")
         check_beginning(content, format, file.name)
         content = decoded(content, format, file.name)
         limits.check_texts([content])

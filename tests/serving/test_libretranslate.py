@@ -387,6 +387,7 @@ TOO_LONG = archive("docx", f"<w:p><w:r><w:t>{'a' * 1001}</w:t></w:r></w:p>")
         ("/translate", ["a"] * 4, "4 texts", "3", "--max_sentences"),
         ("/translate", "x" * 20_000, "20,0.. bytes", "1,000 characters", "--max_characters"),
         ("/translate_file", b"x" * 1001, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate_file", b"x" * 99_000, "99,000 bytes", "1,000 characters", "--max_characters"),
         ("/translate_file", TOO_LONG, "1,001 characters", "1,000", "--max_characters"),
         ("/translate_file", b"0" * 10**6, "1,000,... bytes", "500,000", "--max_file_bytes"),
     ],
