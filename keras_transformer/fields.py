@@ -84,6 +84,11 @@ class _Place(NamedTuple):
     def require(self, condition: bool, rule: str, received: str) -> None:
         require(condition, self.path, rule, received, self.file)
 
+    def require_of(self, value: Any, condition: bool, rule: str) -> None:
+        """Requires a condition; shows the value only if it fails, as an upload may be large."""
+        if not condition:
+            raise InputError(self.path, rule, shown(value), self.file)
+
 
 def check_fields(config: Any) -> None:
     """Checks the fields of a dataclass; called in its `__post_init__`.
@@ -165,7 +170,7 @@ def _read_annotated(value: Any, kind: Any, rule: Rule | str, place: _Place) -> A
     """Reads a value with a rule, or with a description for the reader of the code."""
     value = _read(value, kind, place)
     if isinstance(rule, Rule):
-        place.require(rule.holds(value), f"must {rule.text}", shown(value))
+        place.require_of(value, rule.holds(value), f"must {rule.text}")
     return value
 
 
@@ -188,9 +193,9 @@ def _read_plain(value: Any, kind: type, place: _Place) -> Any:
     allowed = (int, float) if kind is float else kind
     is_bool = isinstance(value, bool)
     fits = isinstance(value, allowed) and is_bool == (kind is bool)
-    place.require(fits, f"must be of type {kind.__name__}", shown(value))
+    place.require_of(value, fits, f"must be of type {kind.__name__}")
     if isinstance(value, int):
-        place.require(abs(value) < _LARGEST_INT, "must be below 2^40 in size", shown(value))
+        place.require_of(value, abs(value) < _LARGEST_INT, "must be below 2^40 in size")
     return value
 
 
@@ -241,7 +246,7 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
     kinds = typing.get_type_hints(kind, include_extras=True)
     for name, item in value.items():
         rule = "must be a field known to this version"
-        place.field(name).require(name in kinds, rule, shown(item))
+        place.field(name).require_of(item, name in kinds, rule)
     for field in dataclasses.fields(kind):
         missing = dataclasses.MISSING
         has_default = field.default is not missing or field.default_factory is not missing

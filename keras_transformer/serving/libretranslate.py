@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import check_beginning, format_of, saving_advice
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
 from keras_transformer.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.detection import Detected
@@ -150,7 +150,8 @@ def parse_file(
     """
     file = fields.get("file")
     rule = "must be a file in a form (multipart/form-data)"
-    require(isinstance(file, Upload), "file", rule, "none" if file is None else shown(file))
+    if not isinstance(file, Upload):
+        raise InputError("file", rule, "none" if file is None else shown(file))
     request = checked(FileRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from keras_transformer.documents.formats import FORMATS
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json, shown
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.serving.bodies import BODY, read_body
@@ -172,7 +172,8 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     if request.content_type == URL_ENCODED and not is_json:
         return await form_fields(request)
     content = parse_json(body, BODY, Any)
-    require(isinstance(content, dict), None, "must be a JSON object", shown(content), BODY)
+    if not isinstance(content, dict):  # only then is the whole content written as JSON again
+        raise InputError(None, "must be a JSON object", shown(content), BODY)
     return content
 
 

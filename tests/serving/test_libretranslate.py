@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import tracemalloc
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,6 +13,8 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.detection import Detected
+from keras_transformer.serving.forms import Upload
+from keras_transformer.serving.libretranslate import parse_file
 from keras_transformer.serving.limits import Limits
 from tests.documents.archives import archive, content_of
 from tests.refusals import check_limit, check_message
@@ -403,6 +406,19 @@ def test_limits_are_told_in_the_words_of_the_sender(
     assert status == 413
     check_limit(body["error"], received, accepted, name)
     assert translator.calls == []
+
+
+def test_a_file_is_not_copied_when_it_is_checked():
+    content = bytes(1 << 24)
+    fields = PAIR | {"file": Upload("a.docx", content)}
+    tracemalloc.start()
+    try:
+        documents, ending = parse_file(fields, Limits(), None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ending == ".docx" and documents.texts[0] is content
+    assert peak < 1 << 20
 
 
 def test_documents_and_their_sentences(translator):
