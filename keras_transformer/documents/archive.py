@@ -144,13 +144,14 @@ def _in_member(name: str) -> Iterator[None]:
 
 
 def read_archive(
-    content: bytes, find_readers: Callable[[Package], Mapping[str, Reader]]
+    content: bytes, find_readers: Callable[[Package], Mapping[str, Reader]], most_markup: int
 ) -> Archive:
     """Reads an archive.
 
     Args:
         content: the bytes of the archive.
         find_readers: returns the readers of the members with text, by their names.
+        most_markup: the most tags and attributes of these members, taken together.
 
     Raises:
         InputError: for a file that is not such an archive, or is too large when unpacked.
@@ -167,7 +168,7 @@ def read_archive(
             for number, name in enumerate(package.names):
                 if name in readers:
                     text = package.text(name)
-                    markup += check_markup(text, markup)
+                    markup += check_markup(text, markup, most_markup)
                     with _in_member(name):
                         found = readers[name](text, left)
                     texts[number] = len(found)

@@ -122,7 +122,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         could not be cut to the model's limit), "unfinished" (sentences whose translation reached
         the length limit), "from_memory" (sentences found in a translation memory; these three count
         equal sentences once), "left" (the numbers of pieces with letters that stay as they are, by
-        kind; see formats.LEFT), "seconds", "output"}, and a description of the checkpoint.
+        kind; see Document.left), "seconds", "output"}, and a description of the checkpoint.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines

@@ -51,9 +51,9 @@ _WORDS = ("HYPERLINK", "FORMTEXT", "QUOTE")
 _REPETITIONS = ("REF", "STYLEREF", "TOC", "INDEX", "TITLE", "SUBJECT", "COMMENTS")
 
 
-def read(content: bytes, target: str | None) -> Archive:
+def read(content: bytes, target: str | None, most_markup: int) -> Archive:
     """Reads a document that will be translated into the language `target`, if known."""
-    return read_archive(content, functools.partial(_find_readers, target))
+    return read_archive(content, functools.partial(_find_readers, target), most_markup)
 
 
 def _find_readers(target: str | None, package: Package) -> dict[str, Reader]:

@@ -28,7 +28,7 @@ _ATTRIBUTE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _ELEMENT = re.compile(r"(<(?:[\w.-]+:)?language\b[^>]*>)[^<]*(?=</)")
 
 
-def read(content: bytes, target: str | None) -> Archive:
+def read(content: bytes, target: str | None, most_markup: int) -> Archive:
     """Reads a book that will be translated into the language `target`, if known."""
 
     def find_readers(package: Package) -> dict[str, Reader]:
@@ -40,7 +40,7 @@ def read(content: bytes, target: str | None) -> Archive:
             for name, reader in readers.items()
         }
 
-    return read_archive(content, find_readers)
+    return read_archive(content, find_readers, most_markup)
 
 
 def _readers(package: Package) -> Iterator[tuple[str, Reader]]:

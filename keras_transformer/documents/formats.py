@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keras_transformer.documents.segments import Document
+from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.errors import InputError, install_command, require
 from keras_transformer.files.reading import uncompressed_name
 
@@ -18,7 +19,7 @@ BYTE_ORDER_MARK = "\ufeff"  # may begin a file; not part of its text
 class Format(NamedTuple):
     """A format. Its reader is `read(text: str, language: str) -> Document`.
 
-    The reader of an archive is `read(content: bytes) -> Archive`.
+    The reader of an archive is `read(content: bytes, most_markup: int) -> Archive`.
 
     The reader of a table also takes `columns`, the columns to translate. The reader of a format
     whose documents declare their language takes `target`, the language of the translation or None.
@@ -53,20 +54,6 @@ FORMATS = {
     "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
 }
 
-# Kinds of pieces with letters that stay as they are, in Document.left.
-LEFT = {
-    "code": "code",
-    "equation": "equations",
-    "field": "fields, such as dates",
-    "formula": "results of formulas, and texts that formulas need",
-    "deleted": "tracked deletions",
-    "hidden": "hidden texts",
-    "ruby": "notes on how words are read",
-    "protected": "parts marked as not to be translated",
-    "header": "headers and footers of sheets",
-    "damaged": "members of the archive that a translation would have damaged",
-}
-
 # Files that LibreOffice can open, and a supported format in which it can save them.
 _SAVED_AS = {
     **dict.fromkeys((".doc", ".dot", ".rtf", ".pages", ".wpd", ".fodt"), "as .docx"),
@@ -95,6 +82,7 @@ def read_document(
     language: str,
     columns: Sequence[str] | None = None,
     target: str | None = None,
+    most_markup: int = MOST_MARKUP,
 ) -> Document:
     """Reads a document.
 
@@ -104,6 +92,7 @@ def read_document(
         language: the language of the text, such as "en".
         columns: the columns of a table to translate, by name or number.
         target: the language of the translation, if known.
+        most_markup: the most tags and attributes of an archive.
 
     Raises:
         InputError: for an unknown format, a format whose packages are not installed, or text that
@@ -123,7 +112,7 @@ def read_document(
     require(isinstance(text, bytes) == kind.is_archive, "text", rule, type(text).__name__)
     if kind.is_archive:
         check_beginning(text, format, "the document")
-        return reader(text, **options)
+        return reader(text, most_markup=most_markup, **options)
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     document = reader(text[len(mark) :], language, **options)
     if not mark:

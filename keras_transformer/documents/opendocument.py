@@ -51,7 +51,7 @@ _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 
 
-def read(content: bytes, target: str | None) -> Archive:
+def read(content: bytes, target: str | None, most_markup: int) -> Archive:
     """Reads a document that will be translated into the language `target`, if known."""
     read_text = functools.partial(_read_member, target and target.replace("_", "-"))
 
@@ -60,7 +60,7 @@ def read(content: bytes, target: str | None) -> Archive:
         readers = {name: read_text for name in package.names if _TEXTS.fullmatch(name)}
         return readers | {_PROPERTIES: read_properties}
 
-    return read_archive(content, find_readers)
+    return read_archive(content, find_readers, most_markup)
 
 
 def _read_member(target: str | None, text: str, left: Counter[str]) -> Parts:

@@ -15,9 +15,9 @@ from keras_transformer.documents.xml_source import XmlElement, XmlSource
 _MAIN = type_of(r"(presentation|slideshow|template|addin)(\.macroEnabled)?\.main")
 
 
-def read(content: bytes) -> Archive:
+def read(content: bytes, most_markup: int) -> Archive:
     """Reads a presentation."""
-    return read_archive(content, _find_readers)
+    return read_archive(content, _find_readers, most_markup)
 
 
 def _find_readers(package: Package) -> dict[str, Reader]:

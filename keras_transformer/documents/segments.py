@@ -169,7 +169,9 @@ class Document:
     """
 
     parts: Parts
-    # The numbers of pieces with letters that stay as they are, by kind: "code", "equation".
+    # The numbers of pieces with letters that stay as they are, by kind: "code", "equation",
+    # "field", "formula", "header", "ruby", "hidden", "deleted", "protected", and "damaged" for
+    # members of an archive that a translation would have damaged.
     left: Mapping[str, int] = dataclasses.field(default_factory=dict, kw_only=True)
 
     @property

@@ -39,9 +39,9 @@ _HEADER_CODES = re.compile(r"""&amp;(?:(?:"|&quot;)[^"&]*(?:"|&quot;)|\d+|K[\dA-
 _LINE_END = re.compile(r"(\s*(?:\r?\n|&#(?:10|13|x[aAdD]);|_x000[aAdD]_)\s*)")
 
 
-def read(content: bytes) -> Archive:
+def read(content: bytes, most_markup: int) -> Archive:
     """Reads a workbook."""
-    return read_archive(content, _find_readers)
+    return read_archive(content, _find_readers, most_markup)
 
 
 def _find_readers(package: Package) -> dict[str, Reader]:

@@ -22,7 +22,7 @@ from keras_transformer.markup import well_formed
 _MOST_NESTED = 200  # elements
 _VALUE_START = re.compile("=\\s*[\"']")
 _NO_ATTRIBUTES: dict[str, str] = {}
-_MOST_MARKUP = 1_200_000  # tags and attributes; each takes up to 400 bytes of memory
+MOST_MARKUP = 1_200_000  # tags and attributes; each takes up to 400 bytes of memory
 _OPEN_XML = ("http://schemas.openxmlformats.org/", "/2006")
 _STRICT_OPEN_XML = ("http://purl.oclc.org/ooxml/", "")  # files saved as "Strict Open XML"
 _OPEN_DOCUMENT = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -83,19 +83,20 @@ def _name_of(expanded: str) -> str:
     return f"{_PREFIXES.get(namespace, namespace)}:{local}" if namespace else local
 
 
-def check_markup(text: str, others: int = 0) -> int:
+def check_markup(text: str, others: int = 0, most: int = MOST_MARKUP) -> int:
     """Counts the tags and attributes in a text before it is parsed.
 
     Args:
         text: a text in XML.
         others: the count of other texts in the document.
+        most: the most tags and attributes that a document may have.
 
     Raises:
         InputError: if the document has too many.
     """
     count = text.count("<") + sum(1 for _ in _VALUE_START.finditer(text))
-    rule = f"must have at most {_MOST_MARKUP:,} tags and attributes"
-    require(others + count <= _MOST_MARKUP, None, rule, f"{others + count:,}", "the document")
+    rule = f"must have at most {most:,} tags and attributes"
+    require(others + count <= most, None, rule, f"{others + count:,}", "the document")
     return count
 
 

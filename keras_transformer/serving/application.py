@@ -17,13 +17,15 @@ import functools
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import web
 
 from keras_transformer.documents.formats import PLAIN, read_document
 from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.errors import InputError, require
 from keras_transformer.languages import AUTO, model_languages
 from keras_transformer.serving import detection
@@ -224,8 +226,9 @@ class Service:
         if asked.format not in PLAIN:
             texts, terminology = [asked.document], asked.terminology
             documents = Documents(texts, asked.format, to=asked.to, terminology=terminology)
-            ((translation,),), from_memory = await self._translate_documents(documents)
-            return {"translation": translation, "from_memory": from_memory}
+            found = await self._translate_documents(documents)
+            ((translation,),) = found.rows
+            return {"translation": translation, "from_memory": found.from_memory}
         terms = self._terms(asked.terminology)
         work = functools.partial(self._translate_sentences, asked, terms)
         ((translation, found, from_memory),) = await self._submit_document(work, terms)
@@ -239,7 +242,7 @@ class Service:
         beam_size = self.translator.config.beam_size
         asked, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
         self._check_target(documents.texts, documents.to)
-        translations, _ = await self._translate_documents(documents)
+        translations = (await self._translate_documents(documents)).rows
         if asked.source != AUTO:
             return translation_body(asked, translations, None)
         found = [None] * len(documents.texts)
@@ -269,12 +272,14 @@ class Service:
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
-        ((translation,),), from_memory = await self._translate_documents(documents)
+        found = await self._translate_documents(documents)
+        ((translation,),) = found.rows
         if isinstance(translation, str):
             translation = translation.encode("utf-8")
         name = self._files.add(translation, ending)
         url = f"{origin_of(request)}/download_file/{name}"
-        return json_response({"translatedFileUrl": url, "from_memory": from_memory})
+        answer = {"translatedFileUrl": url, "from_memory": found.from_memory, "left": found.left}
+        return json_response(answer)
 
     async def download(self, request: web.Request) -> web.Response:
         """Returns a translated document."""
@@ -373,10 +378,8 @@ class Service:
         """Translates a document; required terms may not fit into its sentences."""
         return await self._submit(self._single_calls, [work], error_status=400 if terms else 500)
 
-    async def _translate_documents(
-        self, documents: Documents
-    ) -> tuple[list[list[str | bytes]], int]:
-        """Returns the translations of each text, best first, and the sentences from the memory."""
+    async def _translate_documents(self, documents: Documents) -> "TranslatedDocuments":
+        """Translates documents within the time limit."""
         terms = self._terms(documents.terminology)
         given_up = threading.Event()
         work = functools.partial(self._translations_of, documents, terms, given_up)
@@ -389,20 +392,22 @@ class Service:
 
     def _translations_of(
         self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
-    ) -> tuple[list[list[str | bytes]], int]:
-        """Returns `documents.count` translations of each text or archive, best first.
+    ) -> "TranslatedDocuments":
+        """Translates documents.
 
-        Also returns how many sentences the memory had. When `given_up` is set, the sentences that
-        are left are not translated, and an error is raised.
+        When `given_up` is set, the sentences that are left are not translated, and an error is
+        raised.
         """
         counts = self.translator.new_counts()
         translators = self.translator.document_translators(
             documents.count, documents.language, terminology=terms, to=documents.to, counts=counts
         )
-        rows = []
+        rows, left = [], Counter()
         for text in documents.texts:
             first = translators[0]
-            document = document_of(text, documents.format, first.language, first.target)
+            document = document_of(
+                text, documents.format, first.language, first.target, self.limits.markup
+            )
             if isinstance(text, bytes):
                 self.limits.check_texts(["".join(one.text for one in document.segments)])
             translations = [until(given_up, each.translate(document.parts)) for each in translators]
@@ -410,7 +415,8 @@ class Service:
                 rows.append([b"".join(document.written(parts)) for parts in translations])
             else:
                 rows.append(["".join(parts) for parts in translations])
-        return rows, counts.from_memory
+            left.update(document.left)
+        return TranslatedDocuments(rows, counts.from_memory, dict(+left))
 
     def _translate_sentences(
         self, asked: DocumentRequest, terms: dict[str, str] | None
@@ -446,12 +452,24 @@ def until(given_up: threading.Event, parts: Iterator[str]) -> Iterator[str]:
         yield part
 
 
+class TranslatedDocuments(NamedTuple):
+    """The translations of documents."""
+
+    rows: list[list[str | bytes]]  # the best translations of each document, the best first
+    from_memory: int  # sentences from the translation memory; equal ones count once
+    left: dict[str, int]  # pieces that stay as they are, by kind
+
+
 def document_of(
-    text: str | bytes, format: str, language: str, target: str | None = None
+    text: str | bytes,
+    format: str,
+    language: str,
+    target: str | None = None,
+    most_markup: int = MOST_MARKUP,
 ) -> Document:
     """Reads a document during a model call, where an InputError would count as the model's."""
     try:
-        return read_document(text, format, language, target=target)
+        return read_document(text, format, language, target=target, most_markup=most_markup)
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

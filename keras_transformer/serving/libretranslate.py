@@ -98,6 +98,7 @@ class FileAnswer:
 
     translatedFileUrl: Annotated[str, "Download address, valid for ten minutes."]
     from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
+    left: Annotated[dict[str, int], "Pieces with letters that stay as they are, by kind."]
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:

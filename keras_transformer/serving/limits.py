@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.fields import Positive, Size, check_fields, option
 from keras_transformer.serving.errors import RequestError
 
@@ -46,6 +47,11 @@ class Limits:
     def body_bytes(self) -> int:
         """Maximum body size: enough for any request within the other limits, however escaped."""
         return BYTES_PER_CHARACTER * self.max_characters + 8 * self.max_sentences + 1024
+
+    @property
+    def markup(self) -> int:
+        """Maximum number of tags and attributes in an archive; each takes memory."""
+        return min(MOST_MARKUP, 20 * self.max_characters)
 
     @property
     def rule(self) -> str:

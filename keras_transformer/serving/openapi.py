@@ -152,7 +152,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _schema(kind: Any, schemas: dict[str, Any], is_closed: bool = False) -> dict[str, Any]:
-    """Returns the JSON Schema for a dataclass, a list, a plain type, a file, or a union."""
+    """Returns the JSON Schema for a dataclass, a list, a dict, a plain type, a file, or a union."""
     if kind in PLAIN:
         return {"type": PLAIN[kind]}
     if kind is Upload:
@@ -162,4 +162,6 @@ def _schema(kind: Any, schemas: dict[str, Any], is_closed: bool = False) -> dict
         return {"anyOf": [_schema(argument, schemas, is_closed) for argument in arguments]}
     if typing.get_origin(kind) is list:
         return {"type": "array", "items": _schema(arguments[0], schemas)}
+    if typing.get_origin(kind) is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], schemas)}
     return _reference(kind, schemas, is_closed)

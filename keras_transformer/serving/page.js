@@ -8,7 +8,8 @@ const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau 
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
   xhtml: "html", po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // by file suffix
 // Documents that are not text: their translations are downloaded at once.
-const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "epub"];
+const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "xlsx",
+  "xlsm", "ods", "ots", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
@@ -410,10 +411,13 @@ async function translateFile(file) {
     form.append("source", "auto");
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
-    const { translatedFileUrl, from_memory } = await ask("translate_file", form);
+    const { translatedFileUrl, from_memory, left } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
     const name = saveAs(await response.blob(), file.name, target);
-    return from_memory ? `${name}, ${fromMemory(from_memory)}` : name;
+    const kinds = Object.entries(left).map(([kind, number]) => `${number} \u00d7 ${kind}`);
+    const remembered = from_memory ? `, ${fromMemory(from_memory)}` : "";
+    return kinds.length ? `${name}${remembered}. Not translated: ${kinds.join(", ")}`
+      : name + remembered;
   });
   if (saved) $("form").querySelector(".status").textContent = `Downloaded as ${saved}`;
 }

@@ -356,23 +356,34 @@ def test_refused_files(translator, form, status, about, received):
 
 def test_a_document_of_an_office_is_translated(translator):
     picture = random.Random(1).randbytes(300_000)  # more than a body of text may have
-    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>", large_png=picture)
+    deleted = "<w:p><w:del><w:r><w:delText>A</w:delText></w:r></w:del></w:p>"
+    text = "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>"
+    content = archive("docx", f"{text}{deleted}", large_png=picture)
 
     async def scenario(client):
         form = file_form(content, "letter.DOCX")
         answer = await client.post("/translate_file", data=form)
-        url = (await answer.json())["translatedFileUrl"]
-        assert url.endswith(".docx")
+        found = await answer.json()
+        url = found["translatedFileUrl"]
+        assert url.endswith(".docx") and found["left"] == {"deleted": 1}
         file = await client.get(urlsplit(url).path)
         return content_of("docx", await file.read())
 
     found = served(translator, scenario)
-    assert found == f'<w:p><w:r><w:t xml:space="preserve">{BEST}</w:t></w:r></w:p>'
+    assert found == f'<w:p><w:r><w:t xml:space="preserve">{BEST}</w:t></w:r></w:p>{deleted}'
+
+
+def test_an_uploaded_archive_may_have_less_markup_than_a_file(translator):
+    form = file_form(archive("docx", "<w:p/>" * 2000), "a.docx")
+    limits = Limits(max_characters=100)
+    status, body = answer_to(translator, "/translate_file", limits, data=form)
+    assert status == 400
+    check_message(body["error"], "at most 2,000 tags and attributes", "2,0")
 
 
 @pytest.mark.parametrize(
     ("content", "about", "received"),
-    [(b"PK", "archive", "not a zip file"), (archive("odt", ""), "word/document.xml", "mimetype")],
+    [(b"PK", "archive", "not a zip file"), (archive("odt", ""), "[Content_Types].xml", "mimetype")],
 )
 def test_documents_of_offices_that_are_refused(translator, content, about, received):
     status, body = answer_to(translator, "/translate_file", data=file_form(content, "a.docx"))
