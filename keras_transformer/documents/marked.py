@@ -173,7 +173,8 @@ def _joined(parts: Iterable[_Part]) -> list[_Part]:
             and not (part.is_break and before.is_break)
             and _is_joint(between, before.is_break or part.is_break)
         ):
-            joined[-1] = Insertion([*before.nodes, between, *part.nodes])
+            before.nodes += [between, *part.nodes]
+            before.is_break = False
         else:
             joined += [between, part] if between else [part]
     return joined
@@ -194,11 +195,14 @@ def _with_brackets(parts: list[_Part]) -> list[_Part]:
         is_between_texts = isinstance(before, str) and isinstance(after, str)
         if not isinstance(part, Insertion) or part.is_break or not is_between_texts:
             continue
-        nodes = part.nodes
-        while before and after and before[-1] + after[0] in _BRACKETS:
-            nodes = [before[-1], *nodes, after[0]]
-            before, after = before[:-1], after[1:]
-        parts[number - 1 : number + 2] = [before, Insertion(nodes), after]
+        depth = 0
+        for opening, closing in zip(reversed(before), after, strict=False):
+            if opening + closing not in _BRACKETS:
+                break
+            depth += 1
+        place = len(before) - depth
+        nodes = [*before[place:], *part.nodes, *after[:depth]]
+        parts[number - 1 : number + 2] = [before[:place], Insertion(nodes), after[depth:]]
     return [part for part in parts if part != ""]
 
 

@@ -11,6 +11,9 @@ An element surrounds the units from `start` to `end` - 1 and the gaps between th
 at its edges. An insertion is in one gap, before or after its space, and a break replaces a gap.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from keras_transformer.documents.alignment import Alignment
 from keras_transformer.documents.marked import CLOSING, OPENING, Element, Insertion
 from keras_transformer.documents.segments import Mark, Piece, pieces_of
@@ -48,8 +51,14 @@ class Writer:
         """Writes an element and its content, without the gaps around it."""
         self._append(element.opening)
         inner = {child.start: child for child in element.elements if child.start < child.end}
+        parts: dict[int, list[Element | Insertion]] = defaultdict(list)  # in the gaps, by unit
+        for part in element.children:
+            if isinstance(part, Element) and part.start == part.end:
+                parts[part.start].append(part)
+            elif isinstance(part, Insertion) and part.slot:
+                parts[part.slot.unit].append(part)
         unit = element.start
-        self._write_before(unit, element)
+        self._write_before(unit, element, parts[unit])
         while unit < element.end:
             if unit in inner:
                 self._write(inner[unit])
@@ -57,22 +66,20 @@ class Writer:
             else:
                 self._append(self.alignment.word(unit))
                 unit += 1
-            self._write_before(unit, element)
+            self._write_before(unit, element, parts[unit])
         self._append(element.closing)
 
-    def _write_before(self, unit: int, element: Element) -> None:
+    def _write_before(
+        self, unit: int, element: Element, parts: Sequence[Element | Insertion]
+    ) -> None:
         """Writes everything before a unit in an element: its gap, insertions, empty elements."""
         is_inner = element.start < unit < element.end
         after: list[Element | Insertion] = []
-        for part in element.children:
-            if isinstance(part, Element):
-                if part.start == unit == part.end:
-                    after.append(part)
-            elif isinstance(part, Insertion) and part.slot and part.slot.unit == unit:
-                if part.slot.is_before and is_inner:
-                    self._write_insertion(part, element)
-                else:
-                    after.append(part)
+        for part in parts:
+            if isinstance(part, Insertion) and part.slot.is_before and is_inner:
+                self._write_insertion(part, element)
+            else:
+                after.append(part)
         if is_inner:
             self._append(self.gaps[unit])
         for part in after:

@@ -22,9 +22,11 @@ insertions. It maintains these invariants:
 - Each element and each insertion of the sentence is placed once.
 """
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 
-from keras_transformer.documents.alignment import Alignment, overlap
+from keras_transformer.documents.alignment import Alignment
 from keras_transformer.documents.marked import Element, Insertion, MarkedSentence, Slot
 from keras_transformer.documents.placed import Writer, gaps_of
 from keras_transformer.documents.segments import Piece
@@ -52,6 +54,49 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
     return Writer(placer.alignment, placer.gaps).pieces(sentence.root)
 
 
+class _Room:
+    """The units of an element, and which of them its child elements have taken.
+
+    Args:
+        parent: the element.
+        alignment: the alignment of the sentence and its translation.
+    """
+
+    def __init__(self, parent: Element, alignment: Alignment):
+        self._first, self._last = parent.start, parent.end  # slots outside open elements
+        self._around: dict[int, Span] = {}  # for each slot within a child, the child's units
+        self._free: dict[bool, list[int]] = {True: [], False: []}  # words, punctuation marks
+        for unit in range(parent.start, parent.end):
+            self._free[alignment.is_word(unit)].append(unit)
+
+    def is_free(self, first: int, last: int) -> bool:
+        """Whether no child has any of the units from `first` to `last` - 1."""
+        return last - first == sum(
+            bisect_left(units, last) - bisect_left(units, first) for units in self._free.values()
+        )
+
+    def nearest(self, wanted: int, is_word: bool) -> int | None:
+        """Returns the free unit nearest to another one, of a kind if there are any of it."""
+        return _nearest(self._free[is_word] or self._free[not is_word], wanted)
+
+    def take(self, element: Element, span: Span) -> None:
+        """Gives units to a child element."""
+        element.start, element.end = span
+        for units in self._free.values():
+            del units[bisect_left(units, element.start) : bisect_left(units, element.end)]
+        if element.opening is None:
+            self._first = max(self._first, element.end)
+        if element.closing is None:
+            self._last = min(self._last, element.start)
+        self._around |= dict.fromkeys(range(element.start + 1, element.end), span)
+
+    def outside(self, slot: int) -> int:
+        """Returns the nearest slot outside the children."""
+        slot = min(max(slot, self._first), self._last)
+        start, end = self._around.get(slot, (slot, slot))
+        return start if slot - start < end - slot else end
+
+
 class _Placer:
     """Finds the places of one sentence's marks.
 
@@ -62,37 +107,41 @@ class _Placer:
     def __init__(self, alignment: Alignment):
         self.alignment = alignment
         self.gaps = gaps_of(alignment)  # some are replaced by breaks
+        # The gaps within the translation that no break has replaced: spaces, and empty ones.
+        self._free_gaps: dict[bool, list[int]] = {True: [], False: []}
+        for unit in range(1, len(alignment.targets)):
+            self._free_gaps[self.gaps[unit] != ""].append(unit)
 
     def place_all(self) -> None:
         """Places all marks; breaks come last, as they take the remaining spaces."""
         root = self.alignment.sentence.root
         root.end = len(self.alignment.targets)
-        breaks: list[tuple[Insertion, Element]] = []
+        breaks: list[tuple[Insertion, Element, _Room]] = []
         self._place_in(root, breaks)
-        for found, parent in breaks:
-            self._place_break(found, parent)
+        for found, parent, room in breaks:
+            self._place_break(found, parent, room)
 
-    def _place_in(self, parent: Element, breaks: list[tuple[Insertion, Element]]) -> None:
+    def _place_in(self, parent: Element, breaks: list[tuple[Insertion, Element, _Room]]) -> None:
         """Places an element's content, and adds its breaks to `breaks` in order."""
-        self._place_elements(parent)
+        room = _Room(parent, self.alignment)
+        self._place_elements(parent, room)
         for part in parent.children:
             if isinstance(part, Element):
                 self._place_in(part, breaks)
             elif isinstance(part, Insertion) and part.is_break:
-                breaks.append((part, parent))
+                breaks.append((part, parent, room))
             elif isinstance(part, Insertion):
-                part.slot = self._slot(part, parent)
+                part.slot = self._slot(part, parent, room)
 
-    def _place_elements(self, parent: Element) -> None:
+    def _place_elements(self, parent: Element, room: _Room) -> None:
         """Finds the units of an element's children."""
         elements = parent.elements
-        free = [True] * len(self.alignment.targets)
         weights = {element: self._weights(element, parent) for element in elements}
-        for element in elements:
-            element.start = element.end = parent.start
 
         def best(element: Element) -> tuple[float, Span]:
-            return _best_span(weights[element], element, parent, free)
+            if element.is_open:
+                return self._best_edge(weights[element], element, parent, room)
+            return self._best_run(weights[element], parent, room)
 
         # The most certain first, as it excludes the others from its units. Elements that continue
         # in another sentence have only one end to choose, and precede all others.
@@ -102,22 +151,50 @@ class _Placer:
         ):
             score, span = best(element)
             if score <= 0 or self._is_around_no_word(element, span):
-                span = self._likely_span(element, parent, free)
-            element.start, element.end = span
-            free[slice(*span)] = [False] * (element.end - element.start)
+                span = self._likely_span(element, parent, room)
+            room.take(element, span)
 
-    def _weights(self, element: Element, parent: Element) -> list[float]:
-        """Scores how well each unit fits into an element within its parent."""
-        start, end = self.alignment.range_of(element)
-        outer = self.alignment.range_of(parent)
-        beside = [
-            unit
-            for unit in self.alignment.sources
-            if overlap(unit, outer) and not (start <= unit[0] and unit[1] <= end)
-        ]
-        if start < end and not beside:  # the parent contains nothing else
-            return [1.0] * len(self.alignment.targets)
-        return self.alignment.agreement((start, end))
+    def _weights(self, element: Element, parent: Element) -> dict[int, float]:
+        """Scores how well the units of an element's parent fit into it, if aligned to it."""
+        span, outer = self.alignment.range_of(element), self.alignment.range_of(parent)
+        if span[0] < span[1] and self.alignment.covers(span, outer):
+            return dict.fromkeys(range(parent.start, parent.end), 1.0)
+        agreement = self.alignment.agreement(span)
+        return {unit: agreement[unit] for unit in agreement if parent.start <= unit < parent.end}
+
+    def _best_run(
+        self, weights: Mapping[int, float], parent: Element, room: _Room
+    ) -> tuple[float, Span]:
+        """Returns the run of free units with the largest total weight, and this total."""
+        best, span = 0.0, (parent.start, parent.start)
+        total, start, end = 0.0, parent.start, parent.start  # of the run before the next unit
+        for unit, weight in weights.items():
+            if not room.is_free(unit, unit + 1):
+                continue
+            total += self.alignment.disagreement(end, unit)
+            if total <= 0 or not room.is_free(end, unit):
+                total, start = 0.0, unit
+            total, end = total + weight, unit + 1
+            if total > best:
+                best, span = total, (start, end)
+        return best, span
+
+    def _best_edge(
+        self, weights: Mapping[int, float], element: Element, parent: Element, room: _Room
+    ) -> tuple[float, Span]:
+        """Returns the same for an open element, which begins or ends where its parent does."""
+        begins = element.opening is not None
+        best, span = 0.0, (parent.start, parent.start)
+        total = 0.0
+        units = range(parent.start, parent.end)
+        for unit in reversed(units) if begins else units:
+            if not room.is_free(unit, unit + 1):
+                break
+            total += weights.get(unit, self.alignment.disagreement(unit, unit + 1))
+            if total > best:
+                best = total
+                span = (unit, parent.end) if begins else (parent.start, unit + 1)
+        return best, span
 
     def _is_around_no_word(self, element: Element, span: Span) -> bool:
         """Whether a closed element with words, such as a link, would only contain punctuation."""
@@ -126,47 +203,32 @@ class _Placer:
         text = self.alignment.sentence.model_text[slice(*self.alignment.range_of(element))]
         return any(map(str.isalnum, text)) and not any(map(self.alignment.is_word, range(*span)))
 
-    def _likely_span(self, element: Element, parent: Element, free: Sequence[bool]) -> Span:
+    def _likely_span(self, element: Element, parent: Element, room: _Room) -> Span:
         """Chooses a span for an element without aligned words: a word near its old position."""
         if element.opening is None:
             return parent.start, parent.start
         if element.closing is None:
             return parent.end, parent.end
         start, end = self.alignment.range_of(element)
-        units = [unit for unit in range(parent.start, parent.end) if free[unit]]
-        if start < end and units:
-            wanted = self.alignment.proportional((start, end))
-            text = self.alignment.sentence.model_text[start:end]
-            has_word = any(map(str.isalnum, text))
-            similar = [unit for unit in units if self.alignment.is_word(unit) == has_word]
-            nearest = min(similar or units, key=lambda unit: abs(unit - wanted))
-            return nearest, nearest + 1
-        slot = self._outside(self.alignment.proportional_slot((start, end)), parent)
+        if start < end:
+            has_word = any(map(str.isalnum, self.alignment.sentence.model_text[start:end]))
+            nearest = room.nearest(self.alignment.proportional((start, end)), has_word)
+            if nearest is not None:
+                return nearest, nearest + 1
+        slot = room.outside(self.alignment.proportional_slot((start, end)))
         return slot, slot
 
-    def _outside(self, slot: int, parent: Element) -> int:
-        """Returns the nearest place in an element outside its children."""
-        elements = parent.elements
-        begins = [element.end for element in elements if element.opening is None]
-        ends = [element.start for element in elements if element.closing is None]
-        slot = min([max([slot, parent.start, *begins]), parent.end, *ends])
-        for element in elements:
-            if element.start < slot < element.end:
-                is_nearer_start = slot - element.start < element.end - slot
-                return element.start if is_nearer_start else element.end
-        return slot
-
-    def _slot(self, insertion: Insertion, parent: Element) -> Slot:
+    def _slot(self, insertion: Insertion, parent: Element, room: _Room) -> Slot:
         """Returns an insertion's place: at its element's edge if it was there, or at its word."""
         start, end = self.alignment.range_of(parent)
         before, after = self.alignment.neighbours(insertion.place)
         if insertion.place <= start:
             is_aligned = self._counterpart(after, parent) == parent.start
-            return Slot(self._outside(parent.start, parent), False, is_aligned)
+            return Slot(room.outside(parent.start), False, is_aligned)
         if insertion.place >= end:
             unit = self._counterpart(before, parent) if insertion.ends_word else None
             slot = parent.end if unit is None else unit + 1
-            return Slot(self._outside(slot, parent), True, True)
+            return Slot(room.outside(slot), True, True)
         choices = [(after, False), (before, True)]
         touches_before_alone = not insertion.before.isspace() and insertion.after.isspace()
         if before == after or insertion.ends_word or touches_before_alone:
@@ -174,50 +236,37 @@ class _Placer:
         for source, is_before in choices:
             unit = self._counterpart(source, parent)
             if unit is not None:
-                slot = self._outside(unit + is_before, parent)
+                slot = room.outside(unit + is_before)
                 return Slot(slot, is_before, slot == unit + is_before)
         place = insertion.place
-        slot = self._outside(self.alignment.proportional_slot((place, place)), parent)
+        slot = room.outside(self.alignment.proportional_slot((place, place)))
         return Slot(slot, False, False)
 
     def _counterpart(self, source: Span | None, parent: Element) -> int | None:
         """Returns the unit in an element that is aligned to a source unit, if any."""
         return self.alignment.counterpart(source, parent.start, parent.end)
 
-    def _place_break(self, found: Insertion, parent: Element) -> None:
+    def _place_break(self, found: Insertion, parent: Element, room: _Room) -> None:
         """Replaces a space by a break, or puts the break at its element's end if none is left."""
         _, after = self.alignment.neighbours(found.place)
         wanted = self._counterpart(after, parent)
         if wanted is None:
             wanted = self.alignment.proportional((found.place, found.place))
-        slots = [k for k in range(parent.start + 1, parent.end) if isinstance(self.gaps[k], str)]
-        slots = [slot for slot in slots if self.gaps[slot].isspace()] or slots
-        if slots:
-            nearest = min(slots, key=lambda slot: abs(slot - wanted))
-            (self.gaps[nearest],) = found.nodes
-        else:
-            found.slot = Slot(self._outside(parent.end, parent), True, False)
+        for is_space in (True, False):
+            slots = self._free_gaps[is_space]
+            nearest = _nearest(slots, wanted, parent.start + 1, parent.end)
+            if nearest is not None:
+                (self.gaps[nearest],) = found.nodes
+                del slots[bisect_left(slots, nearest)]
+                return
+        found.slot = Slot(room.outside(parent.end), True, False)
 
 
-def _best_span(
-    weights: Sequence[float], element: Element, parent: Element, free: Sequence[bool]
-) -> tuple[float, Span]:
-    """Returns the run of free units with the largest total weight, and this total."""
-    best, span = 0.0, (parent.start, parent.start)
-    total, start = 0.0, parent.start
-    units: Sequence[int] = range(parent.start, parent.end)
-    if element.opening is not None and element.closing is None:  # it extends to the end
-        units = range(parent.end - 1, parent.start - 1, -1)
-    for unit in units:
-        if not free[unit]:
-            if element.is_open:
-                break
-            total, start = 0.0, unit + 1
-            continue
-        total += weights[unit]
-        if total > best:
-            best = total
-            span = (unit, parent.end) if units.step < 0 else (start, unit + 1)
-        if total <= 0 and not element.is_open:
-            total, start = 0.0, unit + 1
-    return best, span
+def _nearest(
+    numbers: Sequence[int], wanted: int, first: float = 0, last: float = math.inf
+) -> int | None:
+    """Returns the number nearest to another one, of those from `first` to below `last` in order."""
+    low, high = bisect_left(numbers, first), bisect_left(numbers, last)
+    after = bisect_left(numbers, wanted, low, high)
+    near = numbers[max(after - 1, low) : min(after + 1, high)]
+    return min(near, key=lambda number: abs(number - wanted), default=None)

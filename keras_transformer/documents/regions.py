@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from keras_transformer.documents.segments import Element, Mark, Node, text_of
+from keras_transformer.documents.segments import Element, Mark, Node
 from keras_transformer.translate.answers import Span
 
 
@@ -27,6 +27,7 @@ def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
         sentence, and so on, up to the nodes after the last sentence.
     """
     cutter = _Cutter([place for span in spans for place in span])
+    cutter.measure(nodes)
     cutter.add(nodes, 0)
     return cutter.regions
 
@@ -37,11 +38,24 @@ class _Cutter:
         self.ends = [*edges, math.inf]
         self.regions: list[list[Node]] = [[] for _ in self.ends]
         self._innermost = list(self.regions)  # where each region's next node is added
+        self._lengths: dict[Node, int] = {}  # of the elements' texts
+
+    def measure(self, nodes: Sequence[Node]) -> int:
+        """Notes the lengths of the elements in nodes; returns the length of all their text."""
+        for node in nodes:
+            if isinstance(node, Element):
+                self._lengths[node] = self.measure(node.children)
+        return sum(map(self._length, nodes))
+
+    def _length(self, node: Node) -> int:
+        if isinstance(node, Element):
+            return self._lengths[node]
+        return len(node if isinstance(node, str) else node.text)
 
     def add(self, nodes: Sequence[Node], start: int) -> int:
         """Adds nodes that begin at a place in the text; returns where they end."""
         for node in nodes:
-            end = start + len(text_of([node]))
+            end = start + self._length(node)
             if isinstance(node, str):
                 self._add_text(node, start)
             elif isinstance(node, Mark):
@@ -65,12 +79,12 @@ class _Cutter:
         return start
 
     def _add_text(self, text: str, start: int) -> None:
-        end = start + len(text)
-        while start < end:
-            region = self._region(start, end)
+        place, end = start, start + len(text)
+        while place < end:
+            region = self._region(place, end)
             until = min(end, self.ends[region])
-            self._innermost[region].append(text[: until - start])
-            text, start = text[until - start :], until
+            self._innermost[region].append(text[place - start : until - start])
+            place = until
 
     def _region(self, start: int, end: int) -> int:
         """Returns the region of a node by where it begins and ends."""

@@ -10,7 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_transformer.documents.segments import (
     Element,
@@ -26,9 +26,9 @@ from keras_transformer.documents.sentences import is_unspaced
 MOST_NESTED = 60  # elements; tags of deeper ones are unpaired marks
 
 
-def joined(parts: Iterable[str | Segment]) -> Parts:
-    """Joins consecutive strings among a document's parts, and drops empty ones."""
-    result: list[str | Segment] = []
+def joined(parts: Iterable[str | Any]) -> tuple[str | Any, ...]:
+    """Joins consecutive strings among parts of a document or nodes, and drops empty ones."""
+    result: list[str | Any] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
         if is_text:
             result.append("".join(group))
@@ -150,6 +150,7 @@ class SegmentBuilder:
         self._has_lists = has_lists
         self._open_tags = OpenTags()
         self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the open tags
+        self._too_deep = 0  # open tags within these
         self.last_character = ""
 
     def word(self, source: str, text: str) -> None:
@@ -191,7 +192,12 @@ class SegmentBuilder:
             parts: the source in parts, if there is language in it.
         """
         self._open_tags.begin(name)
-        self._open.append(_Tagged(name, _Leaf(source, parts=parts)))
+        opening = _Leaf(source, parts=parts)
+        if len(self._open) > MOST_NESTED:
+            self._too_deep += 1
+            self._add(opening)
+        else:
+            self._open.append(_Tagged(name, opening))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
         """Ends the innermost open element with this name.
@@ -205,18 +211,18 @@ class SegmentBuilder:
         """
         closing = _Leaf(source, written=written)
         ended = self._open_tags.end(name)
-        if not ended:
+        if ended <= self._too_deep:
+            self._too_deep -= ended
             self._add(closing)
             return
-        self._end_within(ended)
+        self._end_within(ended - self._too_deep)
+        self._too_deep = 0
         element = self._open.pop()
         element.closing = closing
         parent = self._open[-1]
         parent.has_language |= element.has_language
         if not element.has_language:
             parent.children.append(_joined(_leaves([element])))
-        elif len(self._open) > MOST_NESTED:
-            parent.children += [element.opening, *element.children, closing]
         else:
             parent.children.append(element)
 
@@ -397,8 +403,6 @@ def _nodes(pieces: Iterable[_Leaf | _Tagged]) -> list[Node]:
         elif not piece.is_plain:
             if piece.written or piece.text:
                 nodes.append(piece.mark())
-        elif nodes and isinstance(nodes[-1], str):
-            nodes[-1] += piece.text
-        elif piece.text:
+        else:
             nodes.append(piece.text)
-    return nodes
+    return list(joined(nodes))

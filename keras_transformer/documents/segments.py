@@ -67,13 +67,12 @@ Piece = str | Mark  # of the output: text as it reads, or a mark
 
 def pieces_of(nodes: Iterable[Node]) -> Iterator[Piece]:
     """Yields the text and the marks of nodes in order."""
-    for node in nodes:
+    waiting = [*nodes][::-1]  # a stack, as recursive generators pass each piece up all levels
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, Element):
-            if node.opening is not None:
-                yield node.opening
-            yield from pieces_of(node.children)
-            if node.closing is not None:
-                yield node.closing
+            inner = [node.opening, *node.children, node.closing]
+            waiting.extend(each for each in reversed(inner) if each is not None)
         else:
             yield node
 
@@ -83,9 +82,9 @@ def text_of(nodes: Iterable[Node]) -> str:
     return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces_of(nodes))
 
 
-def with_marks(
+def _with_marks(
     nodes: Sequence[Node], spans: Sequence[Span], make: Callable[[str], Mark], start: int = 0
-) -> list[Node]:
+) -> tuple[list[Node], int]:
     """Turns spans of the text into marks, except spans that contain a mark.
 
     Args:
@@ -93,23 +92,30 @@ def with_marks(
         spans: in order, without overlaps.
         make: makes a mark from its text.
         start: the place where the nodes begin.
+
+    Returns:
+        The tree with marks, and the place where it ends.
     """
     marked: list[Node] = []
     for node in nodes:
-        end = start + len(text_of([node]))
         if isinstance(node, Element):
-            children = with_marks(node.children, spans, make, start)
-            node = Element(node.opening, node.closing, children)
-        elif isinstance(node, str):
-            for first, last in spans[bisect_left(spans, (start, start)) :]:
+            children, start = _with_marks(node.children, spans, make, start)
+            marked.append(Element(node.opening, node.closing, children))
+        elif isinstance(node, Mark):
+            marked.append(node)
+            start += len(node.text)
+        else:
+            end = start + len(node)
+            place = 0  # of the text that is not yet added
+            for number in range(bisect_left(spans, (start, start)), len(spans)):
+                first, last = spans[number]
                 if last > end:
                     break
-                found = first - end + len(node)
-                marked += [node[:found], make(node[found : last - end + len(node)])]
-                node = node[last - end + len(node) :]
-        marked.append(node)
-        start = end
-    return [node for node in marked if node != ""]
+                marked += [node[place : first - start], make(node[first - start : last - start])]
+                place = last - start
+            marked.append(node[place:])
+            start = end
+    return [node for node in marked if node != ""], start
 
 
 def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
@@ -146,7 +152,7 @@ class Segment:
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":
         """Returns a segment with spans of the text turned into marks, except within marks."""
-        nodes = with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
+        nodes, _ = _with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
         return dataclasses.replace(self, nodes=nodes)
 
     def written(self, pieces: Sequence[Piece]) -> str:

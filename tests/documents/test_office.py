@@ -28,17 +28,18 @@ from tests.refusals import refused
 ARCHIVES = [name for name, format in FORMATS.items() if format.is_archive]
 
 
-def by_words(change, reverse=False):
+def by_words(change, reverse=False, limit=400, has_alignment=True):
     """Returns a function that translates parts word by word, in order or in reverse."""
 
     def align(texts):
-        return [_aligned(text, change, reverse) for text in texts]
+        found = [_aligned(text, change, reverse) for text in texts]
+        return found if has_alignment else [AlignedText(answer.text) for answer in found]
 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
     model = Model(
-        lambda texts: [answer.text for answer in align(texts)], align, count_subwords, 400
+        lambda texts: [answer.text for answer in align(texts)], align, count_subwords, limit
     )
     return DocumentTranslator(model, "en", "keep").translate
 

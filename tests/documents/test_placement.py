@@ -108,6 +108,8 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         # Marks within words.
         ("un<b>believ</b>able", "unglaublich", "0-0", "<b>unglaublich</b>"),
         ("H<s>2</s>O is", "H2O ist", "0-0 1-1", "H<s>2</s>O ist"),
+        ("H<s>2</s>O is H<s>2</s>O", "H2O ist H2O", "", "H<s>2</s>O ist H<s>2</s>O"),
+        ("H<s>2</s>O is", "H2O ist H2O", "", "H<s>2</s>O ist H2O"),
         ("(<b>see</b>) it", "(siehe) es", "0-0 1-1 2-2 3-3", "(<b>siehe</b>) es"),
         # Insertions.
         ("See the {x} and go", "Siehe die und geh", "2-2", "Siehe die {x} und geh"),
