@@ -1306,9 +1306,10 @@ def shown(ids):
 
 
 # %% [markdown]
-# The library's search asks a step function for the logits of the next word of each hypothesis. Ours
-# also writes the hypotheses into its cache, whose rows the search reorders as hypotheses are
-# extended or dropped.
+# The library's search asks a step function for the logits of the next word of each hypothesis, and
+# for the source word that it comes from; our table has no source, and returns zeros. It also writes
+# the hypotheses into its cache, whose rows the search reorders as hypotheses are extended or
+# dropped.
 
 # %%
 from typing import NamedTuple
@@ -1339,7 +1340,7 @@ def search(beam_size):
     def step_fn(ids, cache, position):
         written = tf.concat([cache.written, ids[..., None]], axis=2)
         seen.append(dict.fromkeys(map(shown, written[0].numpy())))
-        return tf.gather(table, ids), Cache(written)
+        return tf.gather(table, ids), tf.zeros_like(ids), Cache(written)
 
     empty = Cache(tf.zeros([1, beam_size, 0], tf.int32))
     settings = SearchSettings(DecodingConfig(beam_size=beam_size, alpha=0.0))

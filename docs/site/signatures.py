@@ -61,6 +61,9 @@ ELSEWHERE = {
     ("search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
     ("greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
     ("constrain_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("search_ids", "alignment"): ("B K T", "a source position for each, from 0"),
+    ("greedy_ids", "alignment"): ("B K T", "a source position for each, from 0"),
+    ("constrain_ids", "alignment"): ("B K T", "a source position for each, from 0"),
     ("tokenize", "length"): ("B", "ids of each text, EOS counted"),
 }
 CONSTRAINED = ("constrain", "constrain_ids")

@@ -1,8 +1,8 @@
 """Translates documents of any length, a few thousand sentences at a time.
 
 The model translates each distinct sentence once, without its marks (marked.py); sentences longer
-than its limit are split (sentences.py). Marks are restored by alignment (placement.py), which costs
-more than the translation and is therefore only computed where it matters.
+than its limit are split (sentences.py). Marks are restored by alignment (placement.py), which the
+search returns where it matters.
 """
 
 import dataclasses

@@ -1,14 +1,15 @@
 """The attention of every head in every layer (Figures 3 to 5), and the alignment derived from it.
 
-Pure graph functions over the output of compiled_model.py for whole targets.
+Pure graph functions over the output of compiled_model.py.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.compiled_model import Decoded, Encoded
+if TYPE_CHECKING:
+    from keras_transformer.search.compiled_model import Decoded, Encoded
 
 
 class AttentionMaps(NamedTuple):
@@ -24,7 +25,7 @@ class AttentionMaps(NamedTuple):
     memory: tf.Tensor  # float32 [B, N, H, T, S]
 
 
-def attention_maps(encoded: Encoded, decoded: Decoded) -> AttentionMaps:
+def attention_maps(encoded: "Encoded", decoded: "Decoded") -> AttentionMaps:
     """Collects the attention of all layers for given sources and targets."""
     return AttentionMaps(
         encoder=tf.stack(encoded.attention, axis=1),
@@ -33,7 +34,7 @@ def attention_maps(encoded: Encoded, decoded: Decoded) -> AttentionMaps:
     )
 
 
-def alignment(memories: Sequence[tf.Tensor], source_mask: tf.Tensor) -> tf.Tensor:
+def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], words: tf.Tensor) -> tf.Tensor:
     """Finds the source position that each target token comes from.
 
     It is the position with the largest weight in the attention to the memory, averaged over the
@@ -42,14 +43,22 @@ def alignment(memories: Sequence[tf.Tensor], source_mask: tf.Tensor) -> tf.Tenso
     post-norm model, an earlier one in a pre-norm model.
 
     Args:
-        memories: each model's AttentionMaps.memory.
-        source_mask: bool [B, S], False at padding.
+        cross_attention: for each model, the weights of each layer, float32 [B, H, P, S], at all
+            positions of a target, or at one position for all beams.
+        words: see `words_of`.
 
     Returns:
-        int32 [B, T]. Only tokens of empty sources are aligned to EOS.
+        int32 [B, P]. Only tokens of empty sources are aligned to EOS.
     """
-    weights = sum(tf.reduce_mean(memory[:, -2:], axis=[1, 2]) for memory in memories)  # [B, T, S]
-    # A token followed by another one is not EOS.
-    words = tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])  # [B, S]
-    weights = tf.where(words[:, None, :], weights, -1.0)
+    means = [
+        tf.reduce_mean(tf.add_n(layers[-2:]), axis=1) / len(layers[-2:])
+        for layers in cross_attention
+    ]
+    weights = tf.where(words, tf.add_n(means), -1.0)  # [B, P, S]
     return tf.argmax(weights, axis=-1, output_type=tf.int32)  # the first on ties: a lone EOS
+
+
+def words_of(source_mask: tf.Tensor) -> tf.Tensor:
+    """Marks the tokens before EOS, which others may be aligned to: bool [B, S] -> [B, 1, S]."""
+    # A token followed by another one is not EOS.
+    return tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])[:, None]

@@ -20,6 +20,7 @@ from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
 from keras_transformer.model.positions import rotate, sinusoids
 from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.search.alignment import alignment, words_of
 from keras_transformer.search.cache import (
     NOT_WRITTEN,
     KeysValues,
@@ -81,7 +82,7 @@ class CompiledModel(NamedTuple):
 
     def step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
-    ) -> tuple[tf.Tensor, SearchCache]:
+    ) -> tuple[tf.Tensor, tf.Tensor, SearchCache]:
         """Computes the logits at one position for every beam.
 
         Args:
@@ -90,19 +91,28 @@ class CompiledModel(NamedTuple):
             position: int32 scalar.
 
         Returns:
-            The logits for the next token, float32 [B, K, V], and the cache including this position.
+            The logits for the next token, float32 [B, K, V], its alignment, int32 [B, K], and the
+            cache including this position.
         """
-        states, cache = decode_position(self, ids, cache, position)
+        logits, attention, cache = self.attentive_step(ids, cache, position)
+        return logits, alignment([attention], cache.words), cache
+
+    def attentive_step(
+        self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+    ) -> tuple[tf.Tensor, list[tf.Tensor], SearchCache]:
+        """Like `step`, with each layer's cross-attention, float32 [B, H, K, S], as it is."""
+        states, attention, cache = decode_position(self, ids, cache, position)
         logits = self.weights.logits.apply(states)  # [B K, V]
         shape = [tf.shape(ids)[0], ids.shape[1], self.config.vocab_size]
-        return tf.reshape(logits, shape), cache
+        return tf.reshape(logits, shape), attention, cache
 
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
-    ) -> tuple[ScaledRows, SearchCache]:
+    ) -> tuple[ScaledRows, tf.Tensor, SearchCache]:
         """Like `step`, for one beam, without scaling the logits, which are only compared."""
-        states, cache = decode_position(self, ids, cache, position)
-        return self.weights.logits.apply_scaled(states), cache
+        states, attention, cache = decode_position(self, ids, cache, position)
+        logits = self.weights.logits.apply_scaled(states)
+        return logits, alignment([attention], cache.words), cache
 
     def decode_target(self, source: tf.Tensor, target: tf.Tensor) -> tuple[Encoded, Decoded]:
         """Encodes sources, int32 [B, S], and decodes their targets, int32 [B, T], as a whole."""
@@ -223,7 +233,7 @@ def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded
 
 def decode_position(
     model: CompiledModel, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
-) -> tuple[tf.Tensor, SearchCache]:
+) -> tuple[tf.Tensor, list[tf.Tensor], SearchCache]:
     """Computes one position for every beam, up to the states before the logits.
 
     Args:
@@ -231,7 +241,8 @@ def decode_position(
         ids, cache, position: see `CompiledModel.step`.
 
     Returns:
-        The states, float32 [B K, D], and the cache including this position.
+        The states, float32 [B K, D], each layer's cross-attention, float32 [B, H, K, S], and the
+        cache including this position.
     """
     config, weights = model.config, model.weights
     batch, beams = tf.shape(ids)[0], ids.shape[1]
@@ -250,8 +261,10 @@ def decode_position(
     x = _embed(config, weights.target_embedding, ids)  # [B, K, D]
     x = _add_positions(config, weights.decoder.positions, x, tf.reshape(position, [1]))
     x = tf.reshape(x, [batch * beams, config.d_model])
-    x, _ = _decoder_layers(model, x, layout, attend_to_cache, cache.memory, cache.source_mask)
-    return x, cache._replace(origins=origins, layers=tuple(layers))
+    x, cross_attention = _decoder_layers(
+        model, x, layout, attend_to_cache, cache.memory, cache.source_mask
+    )
+    return x, cross_attention, cache._replace(origins=origins, layers=tuple(layers))
 
 
 def _decoder_layers(
@@ -327,7 +340,8 @@ def empty_cache(
         values = empty_pool([batch, config.num_heads, 1, beams, config.d_v])
         layers.append(KeysValues(keys, values))
     origins = tf.fill([batch, beams, 1], NOT_WRITTEN)
-    return SearchCache(origins, tuple(layers), tuple(memory), source_mask)
+    words = words_of(source_mask)
+    return SearchCache(origins, tuple(layers), tuple(memory), source_mask, words)
 
 
 def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:

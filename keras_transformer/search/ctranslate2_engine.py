@@ -45,6 +45,7 @@ class Hypothesis(NamedTuple):
 
     tokens: list[str]  # with EOS, unless it reached its limit first
     log_prob: float  # natural logarithm
+    attention: list[list[float]]  # for each token, the weights of the source's; [] if not needed
 
 
 class CTranslate2Engine:
@@ -97,7 +98,7 @@ class CTranslate2Engine:
             rows = self._scored(request.ids, rows)
         for row in rows:
             row.sort(key=lambda each: score_of(each, request.alpha), reverse=True)
-        found = self._found(rows, request.exact)
+        found = self._found(request, rows, request.exact)
         log_probs = np.full(found.lengths.shape, -math.inf, np.float32)
         scores = log_probs.copy()
         for place, row in enumerate(rows):
@@ -107,37 +108,38 @@ class CTranslate2Engine:
         return found._replace(scores=scores, log_probs=log_probs)
 
     def search_greedily(self, request: Request) -> Found:
-        return self._found(self._searched(request), 1)
+        return self._found(request, self._searched(request), 1)
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         return np.array([sum(row) for row in self._token_log_probs(source, target)], np.float32)
 
-    def explain(
-        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
-    ) -> Explained:
+    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         received = "CTranslate2, which does not return the attention of all heads"
         require(not attention, "attention", OTHER_ENGINE, received)
         longest = max([1, *map(len, target)])
-        scores = None
-        if log_probs:  # a pass of its own, which takes longer than the alignment
-            scores = np.zeros([len(target), longest], np.float32)
-            for place, row in enumerate(self._token_log_probs(source, target)):
-                scores[place, : len(row)] = row
+        log_probs = np.zeros([len(target), longest], np.float32)
+        for place, row in enumerate(self._token_log_probs(source, target)):
+            log_probs[place, : len(row)] = row
         alignment = np.zeros([len(target), longest], np.int32)
         by_length = collections.defaultdict(list)
         for place, (ids, targets) in enumerate(zip(source, target, strict=True)):
             if len(ids) > 1 and len(targets) > 0:  # all tokens are aligned to a lone EOS
                 by_length[len(targets)].append(place)
         for length, places in by_length.items():
-            rows = self._aligned([source[i] for i in places], [target[i] for i in places])
-            alignment[places, :length] = rows
-        return Explained(scores, alignment)
+            # With alternatives, CTranslate2 processes a prefix at once, as in training.
+            alignment[places, :length] = self._aligned(
+                [source[place] for place in places],
+                length,
+                target_prefix=[[self._target_tokens[id_] for id_ in target[i]] for i in places],
+                return_alternatives=True,
+            )
+        return Explained(log_probs, alignment)
 
     def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, unordered; an empty one for an empty sentence."""
         limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
         eos = self._target_tokens[EOS_ID]
-        found = [[Hypothesis([], 0.0)] for _ in request.ids]
+        found = [[Hypothesis([], 0.0, [])] for _ in request.ids]
         places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
         longest = max((limits[place] for place in places), default=0)
         by_limit = collections.defaultdict(list)
@@ -169,25 +171,35 @@ class CTranslate2Engine:
             target_prefix=prefix,
             max_decoding_length=limit,
             min_decoding_length=min(max(self._options.min_length - 1, 0), limit - 1),
+            return_attention=request.aligned,
             **self._search_options,
             **options,
         )
         for place, result in zip(places, results, strict=True):
-            scores = result.scores or [0.0] * len(result.hypotheses)
-            pairs = zip(result.hypotheses, scores, strict=True)
-            yield place, [Hypothesis(*pair) for pair in pairs if pair[1] > NONE]
+            count = len(result.hypotheses)
+            scores, attention = result.scores or [0.0] * count, result.attention or [[]] * count
+            rows = zip(result.hypotheses, scores, attention, strict=True)
+            yield place, [Hypothesis(*row) for row in rows if row[1] > NONE]
 
-    def _found(self, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:
-        """Returns the ids and lengths of each sentence's first `count` hypotheses."""
+    def _found(self, request: Request, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:
+        """Returns each sentence's first `count` hypotheses, without scores."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
+        alignment = np.zeros_like(ids) if request.aligned else None
         lengths = np.zeros([len(rows), count], np.int32)
         for place, row in enumerate(rows):
             for rank, each in enumerate(row[:count]):
                 length = len(each.tokens)
                 ids[place, rank, :length] = [self._target_ids[token] for token in each.tokens]
+                if request.aligned and length > 0:
+                    alignment[place, rank, :length] = np.argmax(each.attention, axis=1)
                 lengths[place, rank] = length
-        return Found(ids, lengths, None, None)
+        places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
+        if request.aligned and self._search_options["beam_size"] > 1 and places:
+            # A beam search returns the attention of another sentence for the first token.
+            first = self._aligned([request.ids[place] for place in places], 1)
+            alignment[places, :, 0] = first
+        return Found(ids, lengths, None, None, alignment)
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Replaces the hypotheses' log probabilities by the model's own."""
@@ -210,23 +222,20 @@ class CTranslate2Engine:
         # CTranslate2 scores an EOS after each target.
         return [row.log_probs[:length] for row, length in zip(results, lengths, strict=True)]
 
-    def _aligned(self, source: Rows, target: Rows) -> list[list[int]]:
-        """Aligns targets of equal length: one source position for each token.
-
-        With alternatives, CTranslate2 processes a prefix at once, as in training.
-        """
+    def _aligned(self, source: Rows, length: int, **options: Any) -> np.ndarray:
+        """Aligns the first `length` tokens of greedy targets, or of given ones: int [B, length]."""
         results = self._translator.translate_batch(
             [self._source(ids) for ids in source],
-            target_prefix=[[self._target_tokens[id_] for id_ in ids] for ids in target],
             beam_size=1,
+            max_batch_size=BATCH_HYPOTHESES,
             max_input_length=0,
-            max_decoding_length=len(target[0]),
+            max_decoding_length=length,
             min_decoding_length=0,
-            return_alternatives=True,
             return_attention=True,
             return_end_token=True,
+            **options,
         )
-        return [[int(np.argmax(row)) for row in result.attention[0]] for result in results]
+        return np.array([np.argmax(result.attention[0], axis=1) for result in results])
 
     def _source(self, ids: Sequence[int]) -> list[str]:
         """Returns a source's tokens, without special ones."""

@@ -22,6 +22,7 @@ class Request(NamedTuple):
     phrases: Sequence[Rows] | None = None  # phrases that each source's target must contain
     exact: int = 1  # how many hypotheses must be the best ones; an engine may omit others
     alpha: float = 0.6  # for the length penalty (section 6.1)
+    aligned: bool = False  # whether alignments are needed; an engine may return them anyway
 
 
 class Found(NamedTuple):
@@ -35,6 +36,8 @@ class Found(NamedTuple):
     lengths: np.ndarray  # int32 [B, K], EOS included
     scores: np.ndarray | None  # float32 [B, K], log probability / length penalty (section 6.1)
     log_probs: np.ndarray | None  # float32 [B, K], natural logarithm
+    # int32 [B, K, T], a source position for each token; None if not needed, or from an old export
+    alignment: np.ndarray | None = None
 
     @property
     def unfinished(self) -> np.ndarray:
@@ -45,7 +48,7 @@ class Found(NamedTuple):
 class Explained(NamedTuple):
     """The log probability and the alignment of each token in given targets."""
 
-    # float32 [B, T], natural logarithm, 0 at padding; None if not requested and slow
+    # float32 [B, T], natural logarithm, 0 at padding; None if only aligned, by the search
     log_probs: np.ndarray | None
     alignment: np.ndarray  # int32 [B, T], a source position for each target token
     # The attention of all heads, if requested; see alignment.AttentionMaps.
@@ -74,9 +77,7 @@ class Engine(Protocol):
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         """Computes the log probabilities of targets, which end in EOS: float32 [B]."""
 
-    def explain(
-        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
-    ) -> Explained:
+    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         """Aligns targets with their sources; with `attention`, also returns all heads' weights."""
 
 

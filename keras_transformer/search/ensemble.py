@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel, Decoded, Encoded
 from keras_transformer.search.matrices import ScaledRows
@@ -33,26 +34,27 @@ class Ensemble(NamedTuple):
 
     def step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
-    ) -> tuple[tf.Tensor, SearchCache]:
+    ) -> tuple[tf.Tensor, tf.Tensor, SearchCache]:
         """Computes one position with each model; see `CompiledModel.step`."""
-        every_logits, layers = [], []
+        every_logits, every_attention, layers = [], [], []
         start = 0
         for model in self.members:
             end = start + len(model.weights.decoder.layers)
             own = cache._replace(layers=cache.layers[start:end], memory=cache.memory[start:end])
-            logits, updated = model.step(ids, own, position)
+            logits, attention, updated = model.attentive_step(ids, own, position)
             every_logits.append(logits)
+            every_attention.append(attention)
             layers.extend(updated.layers)
             start = end
         cache = cache._replace(origins=updated.origins, layers=tuple(layers))
-        return mean_logits(every_logits), cache
+        return mean_logits(every_logits), alignment(every_attention, cache.words), cache
 
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
-    ) -> tuple[ScaledRows, SearchCache]:
+    ) -> tuple[ScaledRows, tf.Tensor, SearchCache]:
         """Like `step`, for one beam; scales are 1."""
-        logits, cache = self.step(ids, cache, position)
-        return ScaledRows(logits[:, 0], tf.ones_like(logits[:, 0, :1])), cache
+        logits, aligned, cache = self.step(ids, cache, position)
+        return ScaledRows(logits[:, 0], tf.ones_like(logits[:, 0, :1])), aligned, cache
 
 
 def ensemble_of(models: Sequence[CompiledModel]) -> CompiledModel | Ensemble:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import Cache
+from keras_transformer.search.beam_search import Cache, resized, with_token
 from keras_transformer.search.candidates import NONE, largest_logits, without
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.matrices import ScaledRows
@@ -20,9 +20,19 @@ from keras_transformer.search.rounds import search_in_rounds
 class Greedy(NamedTuple):
     """The only hypothesis of each sentence, K = 1."""
 
-    ids: tf.Tensor  # int32 [B, 1, T], with EOS, padded
+    tokens: tf.Tensor  # int32 [B, 1, T, 2]: ids with EOS, and their source positions; padded
     lengths: tf.Tensor  # int32 [B, 1], EOS included; 0 if restrictions allowed no token
     is_finite: tf.Tensor  # bool [B, 1], False if a logit was NaN
+
+    @property
+    def ids(self) -> tf.Tensor:
+        """Returns the ids, int32 [B, 1, T]."""
+        return self.tokens[..., 0]
+
+    @property
+    def alignment(self) -> tf.Tensor:
+        """Returns the source position of each token, int32 [B, 1, T]."""
+        return self.tokens[..., 1]
 
 
 class GreedyState(NamedTuple):
@@ -34,13 +44,14 @@ class GreedyState(NamedTuple):
     max_lengths: tf.Tensor  # int32 [B]
     prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
     last_ids: tf.Tensor  # int32 [B, 1], the next inputs
-    ids: tf.Tensor  # int32 [B, 1, L], padded; L grows from round to round
+    tokens: tf.Tensor  # int32 [B, 1, L, 2], padded; L grows from round to round
     total: tf.Tensor  # float32 [B, 1], sum of chosen logits: -inf if no token was allowed, or NaN
     cache: Cache
 
 
-# (ids int32 [B, 1], cache, position int32 scalar) -> (logits of B rows [B, V], cache)
-GreedyStepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[ScaledRows, Cache]]
+# (ids int32 [B, 1], cache, position int32 scalar)
+#     -> (logits of B rows [B, V], alignment of the next token int32 [B, 1], cache)
+GreedyStepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[ScaledRows, tf.Tensor, Cache]]
 
 
 def greedy_search(
@@ -56,12 +67,10 @@ def greedy_search(
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
 
     def with_room(state, capacity):
-        ids = _with_length(state.ids, capacity, settings)
-        return state._replace(ids=ids, cache=state.cache.with_room(capacity))
+        return resized(state, capacity, settings)._replace(cache=state.cache.with_room(capacity))
 
     def results_of(state):
-        found = _found(state, settings)
-        return found._replace(ids=_with_length(found.ids, longest, settings))
+        return resized(_found(state, settings), longest, settings)
 
     found = search_in_rounds(
         state,
@@ -71,7 +80,7 @@ def greedy_search(
         results_of=results_of,
     )
     written = tf.reduce_max(tf.concat([[0], tf.reshape(found.lengths, [-1])], axis=0))
-    return found._replace(ids=found.ids[:, :, :written])
+    return found._replace(tokens=found.tokens[:, :, :written])
 
 
 def _initial_state(
@@ -87,7 +96,7 @@ def _initial_state(
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
         last_ids=tf.fill([batch, 1], settings.bos_id),
-        ids=tf.fill([batch, 1, 1], settings.pad_id),
+        tokens=tf.fill([batch, 1, 1, 2], settings.pad_id),
         total=tf.zeros([batch, 1]),
         cache=cache,
     )
@@ -95,24 +104,24 @@ def _initial_state(
 
 def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSettings) -> GreedyState:
     """Extends every hypothesis by one token."""
-    logits, cache = step_fn(state.last_ids, state.cache, state.position)
+    logits, alignment, cache = step_fn(state.last_ids, state.cache, state.position)
     values = logits.values[:, None]  # [B, 1, V]; scaling a row keeps its argmax
     if settings.is_restricted:
-        banned = banned_logits(state.ids, state.position, state.max_lengths, settings)
+        banned = banned_logits(state.tokens[..., 0], state.position, state.max_lengths, settings)
         values = without(values, banned)
-    tokens, largest = largest_logits(values)  # [B, 1] each
-    tokens, largest = _with_prefix(state, tokens, largest * logits.scales, settings)
+    ids, largest = largest_logits(values)  # [B, 1] each
+    ids, largest = _with_prefix(state, ids, largest * logits.scales, settings)
     total = state.total + largest
-    is_here = tf.range(tf.shape(state.ids)[2]) == state.position  # [L]
-    # Finished sentences keep their state until they leave.
-    is_written = is_here & state.running[:, None, None]  # [B, 1, L]
+    # Finished sentences keep their state until they leave: padding from here on.
+    new = tf.stack([ids, alignment], axis=2)  # [B, 1, 2]
+    new = tf.where(state.running[:, None, None], new, settings.pad_id)
     position = state.position + 1
-    goes_on = (tokens != settings.eos_id) & (total != NONE)  # [B, 1]
+    goes_on = (ids != settings.eos_id) & (total != NONE)  # [B, 1]
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & goes_on[:, 0],
-        last_ids=tokens,
-        ids=tf.where(is_written, tokens[:, :, None], state.ids),
+        last_ids=ids,
+        tokens=with_token(state.tokens, new, state.position),
         total=tf.where(state.running[:, None], total, state.total),
         cache=cache,
     )
@@ -134,19 +143,12 @@ def _with_prefix(
 
 def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
     """Returns each sentence's target after its last step."""
-    is_end = state.ids == settings.eos_id  # [B, 1, L]
+    is_end = state.tokens[..., 0] == settings.eos_id  # [B, 1, L]
     until_end = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1  # [B, 1]
     lengths = tf.where(tf.reduce_any(is_end, axis=2), until_end, state.max_lengths[:, None])
     exists = state.total != NONE  # [B, 1]
     return Greedy(
-        ids=tf.where(exists[:, :, None], state.ids, settings.pad_id),
+        tokens=tf.where(exists[:, :, None, None], state.tokens, settings.pad_id),
         lengths=tf.where(exists, lengths, 0),
         is_finite=~tf.math.is_nan(state.total),
     )
-
-
-def _with_length(ids: tf.Tensor, length: tf.Tensor, settings: SearchSettings) -> tf.Tensor:
-    """Pads or truncates ids int32 [B, 1, L] to `length`, int32 scalar."""
-    more = tf.maximum(length - tf.shape(ids)[2], 0)
-    padded = tf.pad(ids, [[0, 0], [0, 0], [0, more]], constant_values=settings.pad_id)
-    return padded[:, :, :length]

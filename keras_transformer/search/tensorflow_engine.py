@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_transformer.config import PAD_ID
 from keras_transformer.errors import require
-from keras_transformer.search.alignment import alignment, attention_maps
+from keras_transformer.search.alignment import alignment, attention_maps, words_of
 from keras_transformer.search.beam_search import Ranking, beam_search
 from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel
@@ -79,9 +79,10 @@ class SearchGraphs:
             alpha: float32 scalar, for the length penalty (section 6.1).
 
         Returns:
-            ids int32 [B, K, T], padded; length int32 [B, K], EOS included; score float32 [B, K],
-            log probability / length penalty; log_prob float32 [B, K], natural logarithm. Missing
-            hypotheses have length 0 and score -inf.
+            ids int32 [B, K, T], padded; alignment int32 [B, K, T], a source position for each token
+            (alignment.py); length int32 [B, K], EOS included; score float32 [B, K], log probability
+            / length penalty; log_prob float32 [B, K], natural logarithm. Missing hypotheses have
+            length 0 and score -inf.
         """
         return self._search(source, prefix, None, Ranking(exact, alpha))
 
@@ -100,14 +101,19 @@ class SearchGraphs:
         """Like `search_ids`, with one beam and without scores.
 
         Returns:
-            ids and length, as in `search_ids`; is_finite bool [B, 1], False if a logit is NaN
-            because weights are not finite.
+            ids, alignment and length, as in `search_ids`; is_finite bool [B, 1], False if a logit
+            is NaN because weights are not finite.
         """
         model = self.model.in_graph()
         cache = model.start(source, beams=1)
         lengths = self._max_lengths(cache)
         found = greedy_search(model.scaled_step, cache, lengths, self.settings, prefix)
-        return {"ids": found.ids, "length": found.lengths, "is_finite": found.is_finite}
+        return {
+            "ids": found.ids,
+            "alignment": found.alignment,
+            "length": found.lengths,
+            "is_finite": found.is_finite,
+        }
 
     @graph(IDS, IDS)
     def score_ids(self, source, target) -> Tensors:
@@ -130,12 +136,12 @@ class SearchGraphs:
     def attention_ids(self, source, target) -> Tensors:
         """Like `align_ids`, with the fields of alignment.AttentionMaps."""
         logits, computed = decode_target(self.model.in_graph(), source, target)
-        maps = [attention_maps(encoded, decoded) for encoded, decoded in computed]
-        source_mask = computed[0][0].mask
+        cross_attention = [decoded.cross_attention for _, decoded in computed]
+        encoded, decoded = computed[0]
         return {
             "log_probs": token_log_probs(logits, target),
-            "alignment": alignment([each.memory for each in maps], source_mask),
-            **maps[0]._asdict(),
+            "alignment": alignment(cross_attention, words_of(encoded.mask)),
+            **attention_maps(encoded, decoded)._asdict(),
         }
 
     def _search(self, source, prefix, phrases, ranking: Ranking) -> Tensors:
@@ -145,6 +151,7 @@ class SearchGraphs:
         best = beam_search(model.step, cache, lengths, self.settings, prefix, phrases, ranking)
         return {
             "ids": best.ids,
+            "alignment": best.alignment,
             "length": best.lengths,
             "score": best.scores,
             "log_prob": best.log_probs,
@@ -203,7 +210,9 @@ class TensorFlowEngine:
             require(exists, "required_phrases", rule, "one without them")
             found = self._call("constrain_ids", phrases=_padded_phrases(request.phrases), **inputs)
         require_finite(~np.isnan(found["score"]), "scores")
-        return Found(found["ids"], found["length"], found["score"], found["log_prob"])
+        # Exports of earlier versions have no alignment.
+        scores = found["score"], found["log_prob"]
+        return Found(found["ids"], found["length"], *scores, found.get("alignment"))
 
     def search_greedily(self, request: Request) -> Found:
         if "greedy_ids" not in self.graphs.named:
@@ -211,16 +220,14 @@ class TensorFlowEngine:
         inputs = {"source": padded(request.ids), "prefix": _padded_prefix(request)}
         found = self._call("greedy_ids", **inputs)
         require_finite(found["is_finite"], "logits")
-        return Found(found["ids"], found["length"], None, None)
+        return Found(found["ids"], found["length"], None, None, found.get("alignment"))
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         found = self._call("score_ids", source=padded(source), target=padded(target))
         require_finite(~np.isnan(found["log_prob"]), "log-probabilities")
         return found["log_prob"]
 
-    def explain(
-        self, source: Rows, target: Rows, attention: bool = False, log_probs: bool = True
-    ) -> Explained:
+    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         name = "attention_ids" if attention else "align_ids"
         found = self._call(name, source=padded(source), target=padded(target))
         require_finite(~np.isnan(found["log_probs"]), "log-probabilities")

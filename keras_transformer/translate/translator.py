@@ -20,7 +20,7 @@ from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.model_card import ModelCard
-from keras_transformer.search.engine import Engine, Found, Request, Rows
+from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows
 from keras_transformer.search.streams import in_streams
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import (
@@ -230,19 +230,24 @@ class Translator:
                 phrases=None if phrases is None else _chosen(phrases, batch),
                 exact=exact,
                 alpha=self.config.alpha,
+                aligned=aligned,
             )
             for batch in batches
         ]
         needs_scores = scores or phrases is not None or self.config.mbr is not None
         is_greedy = self.config.is_greedy and not needs_scores
-        search = self.engine.search_greedily if is_greedy else self.engine.search
-        found = list(self._in_streams(search, requests, batches, progress))
-        rows = [
-            translations(hypotheses, self.vocabularies, _chosen(truncated, batch))
-            for hypotheses, batch in zip(found, batches, strict=True)
+        find = self.engine.search_greedily if is_greedy else self.engine.search
+
+        def search(request: Request, truncated: Sequence[bool]) -> list[list[Translation]]:
+            found = find(request)
+            rows = translations(found, self.vocabularies, truncated)
+            return self._aligned(request, found, rows, scores) if aligned else rows
+
+        inputs = [
+            (request, _chosen(truncated, batch))
+            for request, batch in zip(requests, batches, strict=True)
         ]
-        if aligned:
-            rows = self._aligned(requests, found, rows, scores)
+        rows = list(self._in_streams(lambda each: search(*each), inputs, batches, progress))
         answers = _in_order(rows, batches)
         if self.config.mbr is None:
             return answers
@@ -421,32 +426,27 @@ class Translator:
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
 
     def _aligned(
-        self,
-        requests: Sequence[Request],
-        found: Sequence[Found],
-        rows: Sequence[list[list[Translation]]],
-        scores: bool,
-    ) -> list[list[list[AlignedTranslation]]]:
-        """Aligns the exact translations of all batches, one rank after another."""
-        answers = [[[] for _ in batch] for batch in rows]
-        for rank in range(requests[0].exact if requests else 0):
-            pairs = []
-            for request, hypotheses in zip(requests, found, strict=True):
-                ids, lengths = hypotheses.ids[:, rank], hypotheses.lengths[:, rank]
-                targets = [row[:end] for row, end in zip(ids, lengths, strict=True)]
-                pairs.append((request.ids, targets))
-            align = functools.partial(self._align_pair, log_probs=scores)
-            aligned = in_streams(align, pairs, self.engine.streams)
-            for batch_answers, batch_rows, batch_pairs in zip(answers, rows, aligned, strict=True):
-                for answer, row, pair in zip(batch_answers, batch_rows, batch_pairs, strict=True):
-                    if rank < len(row):
-                        answer.append(AlignedTranslation(*row[rank], pair))
+        self, request: Request, found: Found, rows: list[list[Translation]], scores: bool
+    ) -> list[list[AlignedTranslation]]:
+        """Adds the alignments to a batch's exact translations; with `scores`, of subwords, too."""
+        answers = [[] for _ in rows]
+        for rank in range(request.exact):
+            lengths = found.lengths[:, rank]
+            targets = [ids[:end] for ids, end in zip(found.ids[:, rank], lengths, strict=True)]
+            if scores or found.alignment is None:
+                pairs = self._align_pair((request.ids, targets))
+            else:
+                explained = Explained(None, found.alignment[:, rank])
+                pairs = aligned_pairs(explained, self.vocabularies, request.ids, targets)
+            for answer, row, pair in zip(answers, rows, pairs, strict=True):
+                if rank < len(row):
+                    answer.append(AlignedTranslation(*row[rank], pair))
         return answers
 
-    def _align_pair(self, pair: tuple[Rows, Rows], log_probs: bool = True) -> list[AlignedPair]:
+    def _align_pair(self, pair: tuple[Rows, Rows]) -> list[AlignedPair]:
         """Aligns a batch's targets with its sources."""
         sources, targets = pair
-        explained = self.engine.explain(sources, targets, log_probs=log_probs)
+        explained = self.engine.explain(sources, targets)
         return aligned_pairs(explained, self.vocabularies, sources, targets)
 
     def _score_pair(self, pair: tuple[Rows, Rows]) -> np.ndarray:

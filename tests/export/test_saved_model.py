@@ -34,7 +34,7 @@ from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
 from keras_transformer.restoring import restore
 from keras_transformer.search import matrices
-from keras_transformer.search.alignment import alignment, attention_maps
+from keras_transformer.search.alignment import alignment, attention_maps, words_of
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
@@ -513,7 +513,8 @@ def test_pieces_and_attention(parts, exports, kind):
     maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
-    places = alignment([tf.constant(found.memory[None])], tf.constant(ids[:1]) != PAD_ID)
+    layers = [tf.constant(layer[None]) for layer in found.memory]
+    places = alignment([layers], words_of(tf.constant(ids[:1]) != PAD_ID))
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
 

@@ -38,7 +38,9 @@ def table_search(tables, max_lengths, settings, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
     search = search_function(tables.shape[-1], settings)
     result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
-    return Hypotheses(*[part.numpy() for part in result])
+    result = Hypotheses(*[part.numpy() for part in result])
+    assert_alignment(result, lambda prefix: code(prefix, tables.shape[-1]))
+    return result
 
 
 def search_function(vocab, settings):
@@ -50,7 +52,8 @@ def search_function(vocab, settings):
         prefix_code = tf.reduce_sum((tokens[:, :, 1:] + 1) * powers, axis=-1)
         (tables,) = cache.per_sentence
         logits = tf.gather(tables, prefix_code, batch_dims=1)
-        return tf.ensure_shape(logits, [None, None, vocab]), Cache(tokens, (tables,))
+        logits = tf.ensure_shape(logits, [None, None, vocab])
+        return logits, prefix_code, Cache(tokens, (tables,))
 
     def search(tables, max_lengths, prefix=None):
         beams = settings.options.beam_size
@@ -85,6 +88,14 @@ def every_hypothesis(table, max_length, alpha):
             sequence = (*prefix, EOS)
             found.append((log_prob(table, sequence) / penalty(length, alpha), sequence))
     return sorted(found, reverse=True)
+
+
+def assert_alignment(result, wanted):
+    """Each token keeps the source position that came with the logits after its prefix."""
+    for place, length in np.ndenumerate(result.lengths):
+        ids, alignment = result.tokens[place][:length].T
+        prefixes = [tuple(ids[:end].tolist()) for end in range(length)]
+        assert alignment.tolist() == list(map(wanted, prefixes))
 
 
 def listed(result, sentence):
@@ -197,7 +208,7 @@ def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
     result = table_search(tables, [4, 4, 4], settings_of(3, 0.6))
-    ids, lengths, scores, log_probs = result
+    (_, lengths, scores, log_probs), ids = result, result.ids
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
@@ -251,7 +262,8 @@ def test_drawn_lattice_greedy():
 
 def test_one_beam_is_greedy():
     tables = random_tables(11, 16, 5, 6, scale=1.0)
-    ids, lengths, scores, _ = table_search(tables, [6] * 16, settings_of(1, 0.6))
+    result = table_search(tables, [6] * 16, settings_of(1, 0.6))
+    (_, lengths, scores, _), ids = result, result.ids
     for sentence, table in enumerate(tables):
         wanted = []
         while len(wanted) < 6 and EOS not in wanted:
@@ -276,7 +288,7 @@ def test_early_stop_leaves_steps_out(alpha, early_stopping, wanted):
 
     def step_fn(ids, cache, position):
         steps.append(int(position))
-        return tf.broadcast_to(logits, [1, 2, 5]), cache
+        return tf.broadcast_to(logits, [1, 2, 5]), ids, cache
 
     result = beam_search(
         step_fn, Cache(), [50], settings_of(2, alpha, early_stopping=early_stopping)
@@ -288,10 +300,10 @@ def test_early_stop_leaves_steps_out(alpha, early_stopping, wanted):
 def test_bound_is_of_the_best_alive_at_the_maximum_length():
     # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
     # with alpha 0. The worst of the finished decides.
-    ids = tf.zeros([4, 2, 7], tf.int32)
-    alive = Alive(ids, tf.constant([[-3.0, -9.0]] * 4))
+    tokens = tf.zeros([4, 2, 7, 2], tf.int32)
+    alive = Alive(tokens, tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
-    finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
+    finished = Hypotheses(tokens, tf.ones([4, 2], tf.int32), scores, scores)
     for alpha, wanted in ((1.0, [False, True, False, True]), (0.0, [False, False, False, True])):
         settings, ranking = settings_of(2, alpha), Ranking(2, alpha)
         found = can_improve(alive, finished, tf.fill([4], 7), settings, ranking)
@@ -320,7 +332,8 @@ def test_fewer_hypotheses_than_beams():
     # One token and EOS: two hypotheses within two tokens, however many beams.
     tables = random_tables(17, 1, 4, 3)
     tables[:, :, [PAD, BOS]] = -np.inf
-    ids, lengths, scores, _ = table_search(tables, [2], settings_of(4, 0.6))
+    result = table_search(tables, [2], settings_of(4, 0.6))
+    (_, lengths, scores, _), ids = result, result.ids
     assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
     assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
     assert lengths[0, 2:].tolist() == [0, 0]
@@ -343,14 +356,16 @@ def test_result_does_not_depend_on_the_batch(beam_size):
 
 
 def test_maximum_length_of_zero_gives_the_empty_hypothesis():
-    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], settings_of(2))
+    result = table_search(random_tables(0, 2, 4, 1), [0, 0], settings_of(2))
+    (_, lengths, scores, _), ids = result, result.ids
     assert ids.shape == (2, 2, 0)
     assert lengths.tolist() == [[0, 0], [0, 0]]
     assert scores.tolist() == [[0.0, -math.inf]] * 2
 
 
 def test_empty_batch():
-    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], settings_of(3))
+    result = table_search(random_tables(0, 0, 4, 2), [], settings_of(3))
+    (_, lengths, scores, _), ids = result, result.ids
     assert ids.shape == (0, 3, 0)
     assert lengths.shape == scores.shape == (0, 3)
 
@@ -362,7 +377,7 @@ def test_special_ids_are_parameters():
     permuted = exchanged.copy()
     permuted[:, code((EOS,), 5)] = exchanged[:, code((A,), 5)]
     settings = SearchSettings(DecodingConfig(2, alpha=0.0), bos_id=0, eos_id=A, pad_id=1)
-    ids = table_search(permuted, [3], settings)[0]
+    ids = table_search(permuted, [3], settings).ids
     assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
 
 
@@ -386,9 +401,9 @@ def test_n_best_asks_less_and_keeps_the_best():
     scores = [result.scores[:, 0] for result in steps.values()]
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
     scores = tf.constant([[-1.0, -9.0]])
-    ids = tf.zeros([1, 2, 7], tf.int32)
-    finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
-    alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
+    tokens = tf.zeros([1, 2, 7, 2], tf.int32)
+    finished = Hypotheses(tokens, tf.ones([1, 2], tf.int32), scores, scores)
+    alive = Alive(tokens, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
         settings = settings_of(2, 0.0, n_best=n_best)
         ranking = Ranking(settings.options.exact, settings.options.alpha)
@@ -463,7 +478,7 @@ def test_stopped_sentences_leave_between_rounds(monkeypatch):
         ends = tf.math.log([0.0, 0.0, 0.99, 0.01])
         goes_on = tf.math.log([0.0, 0.0, 0.0, 1.0])
         logits = tf.where(never[:, None, None], goes_on, ends)
-        return tf.broadcast_to(logits, [tf.shape(ids)[0], 1, 4]), cache
+        return tf.broadcast_to(logits, [tf.shape(ids)[0], 1, 4]), ids, cache
 
     never = tf.constant([False] * 4 + [True] + [False] * 4)
     cache = Cache((), (never,))

@@ -110,7 +110,7 @@ def logits_of_steps(model, source, target, beams=2):
     every_logits = []
     for position in range(target.shape[1]):
         cache = cache.with_room(tf.constant(position + 1))
-        logits, cache = model.step(inputs[:, :, position], cache, tf.constant(position))
+        logits, _, cache = model.step(inputs[:, :, position], cache, tf.constant(position))
         every_logits.append(logits)
     return tf.stack(every_logits, axis=2)  # [B, K, T, V]
 
@@ -254,7 +254,7 @@ def test_beams_that_exchange_their_histories_attend_to_them():
     cache = compiled.start(source, beams=2).with_room(tf.constant(3))
     for position in range(3):
         ids = tf.constant(targets[None, :, position])
-        logits, cache = compiled.step(ids, cache, tf.constant(position))
+        logits, _, cache = compiled.step(ids, cache, tf.constant(position))
         if position == 1:
             cache = cache.reordered(tf.constant([[1, 0]]))
             targets[:, :2] = targets[::-1, :2]

@@ -16,10 +16,12 @@ from keras_transformer.search.constraints import (
     phrase_progress,
 )
 from tests.search.test_beam_search import (
+    BOS,
     EOS,
     PAD,
     A,
     B,
+    assert_alignment,
     assert_same_list,
     contains,
     every_hypothesis,
@@ -60,14 +62,16 @@ def search(tables, settings, phrases, prefix=None):
         places = tf.reduce_sum((written[:, :, 1:] + 1) * powers, axis=-1)
         (tables,) = cache.per_sentence
         logits = tf.ensure_shape(tf.gather(tables, places, batch_dims=1), [None, None, vocab])
-        return logits, Cache(written, (tables,))
+        return logits, ids, Cache(written, (tables,))
 
     empty = tf.zeros([len(tables), settings.options.beam_size, 0], tf.int32)
     cache = Cache(empty, (tf.constant(tables),))
     required = None if phrases is None else as_tensor(phrases)
     max_lengths = tf.fill([len(tables)], LENGTH)
     found = beam_search(step_fn, cache, max_lengths, settings, prefix, required)
-    return Hypotheses(*[part.numpy() for part in found])
+    found = Hypotheses(*[part.numpy() for part in found])
+    assert_alignment(found, lambda prefix: prefix[-1] if prefix else BOS)
+    return found
 
 
 def contains_all(sequence, phrases):

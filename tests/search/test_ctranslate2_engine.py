@@ -17,6 +17,7 @@ from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowE
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from tests.refusals import refused
+from tests.search.test_tensorflow_engine import assert_aligned
 from tests.small_models import card_of, compiled, small_model
 
 VOCAB_SIZE = 60
@@ -201,10 +202,31 @@ def test_targets_are_explained(engines):
         length = len(target)
         assert (found.alignment[place, :length] == wanted.alignment[place, :length]).all()
     assert len({tuple(row) for row in found.alignment.tolist()}) > 5
-    alone = theirs.explain(sources, targets, log_probs=False)
-    assert alone.log_probs is None and (alone.alignment == found.alignment).all()
     nothing = theirs.explain(sources[:1], [np.zeros(0, np.int32)])
     assert nothing.alignment.shape == nothing.log_probs.shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "extra_length": 4},
+        {"beam_size": 3, "min_length": 6, "no_repeat_ngram_size": 2},
+        {"beam_size": 4, "sampling": SamplingConfig(temperature=1.5, seed=3)},
+    ],
+)
+def test_a_search_aligns_as_explanations_do(engines, options):
+    theirs, _ = engines(**options)
+    sources = make_sources()
+    prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
+    for request in (Request(sources), Request(sources, prefix)):
+        request = request._replace(exact=options["beam_size"], aligned=True)
+        searches = [theirs.search]
+        if options["beam_size"] == 1:
+            searches.append(theirs.search_greedily)
+        for search in searches:
+            assert_aligned(search(request), theirs, sources)
+    assert theirs.search(Request(sources)).alignment is None
 
 
 def test_what_it_lacks_is_refused_by_its_name(engines):

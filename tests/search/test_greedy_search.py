@@ -52,6 +52,8 @@ def assert_same(found, wanted):
     """Compares what both searches found."""
     np.testing.assert_array_equal(found.ids, wanted.ids)
     np.testing.assert_array_equal(found.lengths, wanted.lengths)
+    written = np.arange(found.ids.shape[2]) < found.lengths[..., None]
+    np.testing.assert_array_equal(found.alignment[written], wanted.alignment[written])
     assert np.all(found.is_finite)
     assert found.ids.shape[2] > 1
 
@@ -165,13 +167,13 @@ def logits_after(ids, position):
 
 
 def plain_step(ids, cache, position):
-    return logits_after(ids, position), cache
+    return logits_after(ids, position), ids, cache
 
 
 def scaled_step(ids, cache, position):
     logits = logits_after(ids, position)[:, 0]
     scales = 0.5 + tf.cast(ids, tf.float32)
-    return ScaledRows(logits / scales, scales), cache
+    return ScaledRows(logits / scales, scales), ids, cache
 
 
 def test_a_row_of_logits_may_have_a_scale():
@@ -224,7 +226,8 @@ def test_a_translator_gives_the_same_answers_without_their_scores(translator):
         assert other == one._replace(score=None, log_prob=None)
     aligned = translator.translate(SENTENCES, aligned=True, scores=False)
     assert [row[0].pair for row in aligned] == [
-        row[0].pair for row in translator.translate(SENTENCES, aligned=True)
+        row[0].pair._replace(log_probs=None)
+        for row in translator.translate(SENTENCES, aligned=True)
     ]
     prefixed = translator.translate(["a house"], target_prefixes=["ab"], scores=False)
     assert prefixed[0][0].text.startswith("ab")

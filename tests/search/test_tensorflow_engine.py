@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
-from keras_transformer.search.alignment import alignment
+from keras_transformer.search.alignment import alignment, words_of
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Found, Request
@@ -347,6 +347,32 @@ def test_several_beams_are_searched_as_ever_where_scores_are_not_wanted(engine):
     assert_found(engine.search_greedily(Request(SOURCES)), engine.search(Request(SOURCES)))
 
 
+def assert_aligned(found, engine, sources):
+    """All hypotheses have the alignment that a pass over the whole target gives."""
+    for rank in range(found.ids.shape[1]):
+        targets = [written(found, place, rank) for place in range(len(sources))]
+        wanted = engine.explain(sources, rows(*targets)).alignment
+        for row, other, target in zip(found.alignment[:, rank], wanted, targets, strict=True):
+            assert row[: len(target)].tolist() == other[: len(target)].tolist()
+
+
+@pytest.mark.parametrize("sampling", [None, SamplingConfig(temperature=1.5, seed=3)])
+def test_a_search_aligns_as_explanations_do(make_model, sampling):
+    models = [make_model(num_layers=2), make_model(num_layers=1, norm="pre")]
+    long = rows(*np.random.default_rng(2).integers(4, 99, [8, 12]).tolist())
+    sources = [*SOURCES, *(np.append(row, EOS_ID) for row in long)]
+    for members in (models[:1], models):
+        engine = engine_with(members, settings_of(3, extra_length=4, sampling=sampling))
+        assert_aligned(engine.search(Request(sources, exact=3)), engine, sources)
+        if sampling is None:
+            phrases = [[], rows([33, 44]), *[[] for _ in sources[2:]]]
+            prefix = rows([80, 81], *[[] for _ in sources[1:]])
+            found = engine.search(Request(sources, prefix, phrases, exact=3))
+            assert_aligned(found, engine, sources)
+            greedy = engine_with(members, GREEDY)
+            assert_aligned(greedy.search_greedily(Request(sources)), greedy, sources)
+
+
 def test_targets_are_scored_and_explained(engine, small):
     wanted = log_probs_of(small, padded(SOURCES), padded(TARGETS)).numpy()
     scores = engine.score(SOURCES, TARGETS)
@@ -359,7 +385,8 @@ def test_targets_are_scored_and_explained(engine, small):
     full = engine.explain(SOURCES, TARGETS, attention=True)
     for explained in (plain, full):
         np.testing.assert_allclose(explained.log_probs, wanted, rtol=1e-4, atol=1e-5)
-        np.testing.assert_array_equal(explained.alignment, alignment([maps.memory], mask))
+        wanted_alignment = alignment([tf.unstack(maps.memory, axis=1)], words_of(mask))
+        np.testing.assert_array_equal(explained.alignment, wanted_alignment)
     assert plain.encoder is plain.decoder is plain.memory is None
     for found, part in zip((full.encoder, full.decoder, full.memory), maps, strict=True):
         np.testing.assert_allclose(found, part, rtol=1e-4, atol=1e-5)

@@ -570,11 +570,17 @@ def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
     assert found == " ".join(map(in_document, translator.translate(parts)))
 
 
-def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model):
+def test_the_search_aligns_the_sentences_of_documents(translator_of, model):
     translator = translator_of(model)
-    translator.engine = CountingEngine(translator.engine)
-    translator.translate_document("Abc. Def %s ghi. Jkl %s mn.")
-    assert translator.engine.calls["explain"] == 1
+    engine = translator.engine = CountingEngine(translator.engine)
+    text = "Abc. Def %s ghi. Jkl %s mn."
+    wanted = translator.translate_document(text)
+    assert engine.calls == {"search": 2}, "with marks, and without"
+    # Exports of earlier versions have no alignment.
+    search = engine.search
+    engine.search = lambda request: search(request)._replace(alignment=None)
+    assert translator.translate_document(text) == wanted
+    assert engine.calls["explain"] == 1
 
 
 def test_terminology_of_documents(translator_of, model):
