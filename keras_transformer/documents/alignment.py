@@ -69,6 +69,7 @@ class Alignment:
         targets: the units of the translation, likewise.
         aligned: for each target, the spans in `sentence.model_text` that it is aligned to, and the
             number of its aligned characters.
+        is_known: whether any units are aligned.
 
     Args:
         links: any number of links between `sentence.model_text` and the translation.
@@ -85,6 +86,7 @@ class Alignment:
         for link in links:
             for unit in _overlapping(self.targets, link.target):
                 self.aligned[unit].append((link.source, overlap(link.target, self.targets[unit])))
+        self.is_known = any(self.aligned)
         self._units_of: list[list[int]] = [[] for _ in self.sources]  # aligned to this source unit
         for unit, sources in enumerate(self.aligned):
             for number in {n for source, _ in sources for n in self._sources_in(source)}:

@@ -57,6 +57,9 @@ _LEFT_KINDS = {
     "rt": "ruby",
 }
 _DRAWN = _names("text title desc")  # elements of a drawing that contain only text
+# Elements that only format their words, if they have no other attributes than these.
+_FORMATTING = _names("b big cite em font i mark s small span strike strong sub sup u")
+_LOOKS = _names("class color dir face lang size style xml:lang")
 # A note mark or an exponent: "1", "*", "[a]", "[note 2]", "-1". It has few tags.
 _NOTE = re.compile(r"[\W\d_]+|\s*\[[^\[\]]{1,20}\]\s*")
 _NOTE_TAGS = 20
@@ -129,6 +132,11 @@ class Tag(NamedTuple):
     def stands_for_words(self) -> bool:
         """Whether the untranslated element's text is part of the surrounding sentence."""
         return self.name not in _KEPT or self.name in _KEPT_WORDS
+
+    @property
+    def is_formatting(self) -> bool:
+        """Whether it only formats the words in it: links and scripts do not refer to it."""
+        return self.name in _FORMATTING and all(name in _LOOKS for name, _ in self.attributes)
 
     @property
     def _forbids_translation(self) -> bool:
@@ -260,7 +268,7 @@ def add_tag(builder: SegmentBuilder, tag: Tag) -> None:
     if tag.name == "br":
         builder.space(tag.source)
     elif tag.has_content:
-        builder.begin(tag.name, tag.source, tag.parts())
+        builder.begin(tag.name, tag.source, tag.parts(), tag.is_formatting)
     elif tag.kind == "end":
         builder.end(tag.name, tag.source)
     else:

@@ -516,7 +516,7 @@ class _Inline:
             written = self._with_label(source, labels.pop(), begin)
             builder.end(token.tag, source, written if written != source else "")
         elif token.nesting > 0:
-            builder.begin(token.type.removesuffix("_open"), source)
+            builder.begin(token.type.removesuffix("_open"), source, is_formatting=True)
         elif token.nesting < 0:
             builder.end(token.type.removesuffix("_close"), source)
         else:  # a code span or an extension

@@ -82,8 +82,13 @@ class Element(segments.Element):
         """Whether it begins in an earlier sentence or ends in a later one."""
         return self.opening is None or self.closing is None
 
+    @property
+    def is_formatting(self) -> bool:
+        """Whether it is in this sentence alone, and only formats its words."""
+        return not self.is_open and self.opening.is_formatting
 
-_Part = str | Element | Insertion
+
+Part = str | Element | Insertion
 
 
 class MarkedSentence:
@@ -115,7 +120,7 @@ class MarkedSentence:
     def needs_alignment(self) -> bool:
         """Whether alignment helps to place any marks: not for spaces and marks at the edges."""
 
-        def is_plain(part: _Part) -> bool:
+        def is_plain(part: Part) -> bool:
             if not isinstance(part, Insertion):
                 return isinstance(part, str)
             if part.is_break:
@@ -135,7 +140,7 @@ class MarkedSentence:
         return [piece for piece in pieces_of(self.nodes) if piece != ""]
 
 
-def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[_Part]:
+def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[Part]:
     """Returns the parts of an element, with insertions for what leaves the text."""
     parts = _with_brackets([_part(node) for node in nodes])
     parts = _with_brackets(_joined(parts))
@@ -148,11 +153,11 @@ def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[_Part]:
     ]
 
 
-def _is_element(part: _Part | Node) -> bool:
+def _is_element(part: Part | Node) -> bool:
     return isinstance(part, segments.Element)
 
 
-def _part(node: Node) -> _Part | segments.Element:
+def _part(node: Node) -> Part | segments.Element:
     if isinstance(node, str):
         return node
     if isinstance(node, Mark):
@@ -161,9 +166,9 @@ def _part(node: Node) -> _Part | segments.Element:
     return Insertion([node]) if is_blank and None not in (node.opening, node.closing) else node
 
 
-def _joined(parts: Iterable[_Part]) -> list[_Part]:
+def _joined(parts: Iterable[Part]) -> list[Part]:
     """Joins insertions without a word between them, including adjacent breaks."""
-    joined: list[_Part] = []
+    joined: list[Part] = []
     for part in parts:
         between = joined.pop() if joined and isinstance(joined[-1], str) else ""
         before = joined[-1] if joined else None
@@ -187,7 +192,7 @@ def _is_joint(between: str, beside_break: bool) -> bool:
     return all(character.isspace() or character in _COMMAS for character in between)
 
 
-def _with_brackets(parts: list[_Part]) -> list[_Part]:
+def _with_brackets(parts: list[Part]) -> list[Part]:
     """Extends insertions by the brackets and quotation marks directly around them."""
     parts = list(parts)
     for number in range(1, len(parts) - 1):
@@ -206,7 +211,7 @@ def _with_brackets(parts: list[_Part]) -> list[_Part]:
     return [part for part in parts if part != ""]
 
 
-def _take_comma(parts: list[_Part]) -> None:
+def _take_comma(parts: list[Part]) -> None:
     """Extends an insertion at the beginning by a comma after it: "{name}, please wait."."""
     if len(parts) < 2 or not isinstance(parts[0], Insertion) or not isinstance(parts[1], str):
         return

@@ -142,7 +142,8 @@ class _Reader:
                     self._add(builder, child)
                     builder.silent(closing)
                 else:
-                    builder.begin(child.name, opening)
+                    is_formatting = child.name == "text:span"
+                    builder.begin(child.name, opening, is_formatting=is_formatting)
                     self._add(builder, child)
                     builder.end(child.name, closing)
         add_text(builder, self.xml.source(place, element.content_end))

@@ -19,15 +19,16 @@ insertions. It maintains these invariants:
 - The units of an element are units of its parent, and no units of the other elements in its parent.
 - A slot in an element is at one of its edges, or between two of its units; it is not within an
   element in it.
-- Each element and each insertion of the sentence is placed once.
+- Each element and each insertion of the sentence is placed once, except that an element that only
+  formats its words is dropped if no unit is left that is aligned to them. Its content stays.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keras_transformer.documents.alignment import Alignment
-from keras_transformer.documents.marked import Element, Insertion, MarkedSentence, Slot
+from keras_transformer.documents.marked import Element, Insertion, MarkedSentence, Part, Slot
 from keras_transformer.documents.placed import Writer, gaps_of
 from keras_transformer.documents.segments import Piece
 from keras_transformer.translate.answers import Link, Span
@@ -43,7 +44,7 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
 
     Returns:
         The translation, split at its marks: each mark of the sentence once, with elements properly
-            nested.
+            nested; without the marks of formatting whose words the translation lacks.
     """
     if translation == sentence.model_text:
         return sentence.unchanged()
@@ -107,6 +108,7 @@ class _Placer:
     def __init__(self, alignment: Alignment):
         self.alignment = alignment
         self.gaps = gaps_of(alignment)  # some are replaced by breaks
+        self._dropped: set[Element] = set()
         # The gaps within the translation that no break has replaced: spaces, and empty ones.
         self._free_gaps: dict[bool, list[int]] = {True: [], False: []}
         for unit in range(1, len(alignment.targets)):
@@ -124,7 +126,8 @@ class _Placer:
     def _place_in(self, parent: Element, breaks: list[tuple[Insertion, Element, _Room]]) -> None:
         """Places an element's content, and adds its breaks to `breaks` in order."""
         room = _Room(parent, self.alignment)
-        self._place_elements(parent, room)
+        self._place_elements(parent.elements, parent, room)
+        parent.children = list(self._without_dropped(parent.children))
         for part in parent.children:
             if isinstance(part, Element):
                 self._place_in(part, breaks)
@@ -133,9 +136,16 @@ class _Placer:
             elif isinstance(part, Insertion):
                 part.slot = self._slot(part, parent, room)
 
-    def _place_elements(self, parent: Element, room: _Room) -> None:
-        """Finds the units of an element's children."""
-        elements = parent.elements
+    def _without_dropped(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Replaces dropped elements by their content."""
+        for part in parts:
+            if part in self._dropped:
+                yield from self._without_dropped(part.children)
+            else:
+                yield part
+
+    def _place_elements(self, elements: list[Element], parent: Element, room: _Room) -> None:
+        """Finds the units of elements in another one."""
         weights = {element: self._weights(element, parent) for element in elements}
 
         def best(element: Element) -> tuple[float, Span]:
@@ -146,13 +156,20 @@ class _Placer:
         # The most certain first, as it excludes the others from its units. Elements that continue
         # in another sentence have only one end to choose, and precede all others.
         scores = {element: best(element)[0] for element in elements}
+        dropped: list[Element] = []
         for element in sorted(
             elements, key=lambda element: (not element.is_open, -scores[element])
         ):
             score, span = best(element)
             if score <= 0 or self._is_around_no_word(element, span):
-                span = self._likely_span(element, parent, room)
-            room.take(element, span)
+                span = self._likely_span(weights[element], element, parent, room)
+            if span is None:
+                dropped.append(element)
+            else:
+                room.take(element, span)
+        for element in dropped:
+            self._dropped.add(element)
+            self._place_elements(element.elements, parent, room)
 
     def _weights(self, element: Element, parent: Element) -> dict[int, float]:
         """Scores how well the units of an element's parent fit into it, if aligned to it."""
@@ -203,16 +220,33 @@ class _Placer:
         text = self.alignment.sentence.model_text[slice(*self.alignment.range_of(element))]
         return any(map(str.isalnum, text)) and not any(map(self.alignment.is_word, range(*span)))
 
-    def _likely_span(self, element: Element, parent: Element, room: _Room) -> Span:
-        """Chooses a span for an element without aligned words: a word near its old position."""
+    def _likely_span(
+        self, weights: Mapping[int, float], element: Element, parent: Element, room: _Room
+    ) -> Span | None:
+        """Chooses a span for an element if no run of units matches it; None to drop the element.
+
+        It is a word that is also aligned to other words, such as "im" for "in <b>the</b>", or else
+        a word near the element's old position.
+        """
         if element.opening is None:
             return parent.start, parent.start
         if element.closing is None:
             return parent.end, parent.end
         start, end = self.alignment.range_of(element)
         if start < end:
+            wanted = self.alignment.proportional((start, end))
             has_word = any(map(str.isalnum, self.alignment.sentence.model_text[start:end]))
-            nearest = room.nearest(self.alignment.proportional((start, end)), has_word)
+            aligned = [
+                unit
+                for unit in weights
+                if room.is_free(unit, unit + 1) and self.alignment.is_word(unit) == has_word
+            ]
+            if aligned:
+                unit = max(aligned, key=lambda unit: (weights[unit], -abs(unit - wanted)))
+                return unit, unit + 1
+            if element.is_formatting and self.alignment.is_known:
+                return None
+            nearest = room.nearest(wanted, has_word)
             if nearest is not None:
                 return nearest, nearest + 1
         slot = room.outside(self.alignment.proportional_slot((start, end)))

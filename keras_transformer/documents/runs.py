@@ -97,7 +97,8 @@ class Runs:
                     builder.kept(item.source, item.text, item.parts)
             waiting.clear()
             if current != properties:
-                builder.begin(_RUN, properties, parts)
+                is_link = "hlinkClick" in properties
+                builder.begin(_RUN, properties, parts, is_formatting=not is_link)
                 current = properties
 
         for item in self._items:

@@ -104,6 +104,7 @@ class _Leaf:
     is_space: bool = False  # reads as one space, or as nothing next to another space
     parts: Parts = ()  # its source in parts, if there is language in it
     written: str = ""  # the source next to translated text
+    is_formatting: bool = False  # begins an element that only formats its words
 
     def __post_init__(self):
         self.written = self.written or self.source
@@ -119,7 +120,7 @@ class _Leaf:
         return self.is_language or (self.written == self.text == " ")
 
     def mark(self, kind: MarkKind = MarkKind.WHOLE, name: Hashable = "") -> Mark:
-        return Mark(self.written, kind, self.text, self.parts, name)
+        return Mark(self.written, kind, self.text, self.parts, name, self.is_formatting)
 
 
 @dataclasses.dataclass(eq=False)
@@ -183,16 +184,19 @@ class SegmentBuilder:
         """Adds source that is omitted next to translated text."""
         self._add(_Leaf(source, is_language=True))
 
-    def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
+    def begin(
+        self, name: Hashable, source: str, parts: Parts = (), is_formatting: bool = False
+    ) -> None:
         """Begins an element, which lasts until `end` is called with its name, if ever.
 
         Args:
             name: the tag's name.
             source: as the document writes it.
             parts: the source in parts, if there is language in it.
+            is_formatting: whether it only formats its words, so that it may be dropped with them.
         """
         self._open_tags.begin(name)
-        opening = _Leaf(source, parts=parts)
+        opening = _Leaf(source, parts=parts, is_formatting=is_formatting)
         if len(self._open) > MOST_NESTED:
             self._too_deep += 1
             self._add(opening)

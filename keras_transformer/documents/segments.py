@@ -34,6 +34,9 @@ class Mark:
 
     A mark may contain language, such as the alternative text of an image. Then `parts` is its
     source with these segments.
+
+    The opening mark of an element may say that the element only formats its words, as <b> does. The
+    element is then dropped if these words have no translation.
     """
 
     source: str | None  # as the document writes it
@@ -41,6 +44,7 @@ class Mark:
     text: str = ""  # how it reads: " " for a line break, words for a code span
     parts: "Parts" = ()  # empty if the mark contains no language
     name: Hashable = ""  # of the element that it begins, as given to SegmentBuilder.begin
+    is_formatting: bool = False
 
     @property
     def is_break(self) -> bool:

@@ -34,6 +34,7 @@ def marks_in(segment):
 def nodes_of(written, line_break="~", pattern=MARKS):
     """Parses a tree: <b> and </b> are tags; {x} stands for words, !x! for nothing, ~ for a space.
 
+    <f> is formatting, which may be dropped with its words.
     A tag without its partner belongs to an element that begins before the tree or ends after it.
     """
     root = []
@@ -46,7 +47,8 @@ def nodes_of(written, line_break="~", pattern=MARKS):
             else:
                 root[:] = [Element(None, closing, root[:])]
         elif part.startswith("<") and pattern.fullmatch(part):
-            element = Element(Mark(part, MarkKind.OPEN), None, [])
+            opening = Mark(part, MarkKind.OPEN, is_formatting=part == "<f>")
+            element = Element(opening, None, [])
             stack[-1].children.append(element)
             stack.append(element)
         elif pattern.fullmatch(part):

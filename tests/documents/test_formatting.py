@@ -1,0 +1,96 @@
+"""Formatting is dropped if its words are not translated. Links and the like stay."""
+
+from itertools import accumulate
+
+import pytest
+
+from keras_transformer.documents.alignment import units
+from keras_transformer.documents.formats import FORMATS, read_document
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.translate.answers import Link
+from tests.documents.archives import translated
+from tests.documents.doubles import capitals
+from tests.documents.test_office import paragraph, run
+
+
+def without_red(parts):
+    """Translates parts into capitals, without the word "red"."""
+
+    def aligned(text):
+        kept = [unit for unit in units(text) if text[slice(*unit)] != "red"]
+        words = [capitals(text[start:end]) for start, end in kept]
+        ends = accumulate(len(word) + 1 for word in words)
+        targets = [(end - len(word) - 1, end - 1) for word, end in zip(words, ends, strict=True)]
+        return AlignedText(" ".join(words), list(map(Link, kept, targets)))
+
+    def align(texts):
+        return [aligned(text) for text in texts]
+
+    def translate(texts):
+        return [answer.text for answer in align(texts)]
+
+    model = Model(translate, align, lambda texts: [1 for _ in texts], 400)
+    return DocumentTranslator(model, "en", "keep").translate(parts)
+
+
+def slide(*runs):
+    return f"<a:p>{''.join(runs)}</a:p>"
+
+
+def slide_run(text, properties=""):
+    return f"<a:r>{properties}<a:t>{text}</a:t></a:r>"
+
+
+BOLD, LINK = '<a:rPr b="1"/>', "<a:rPr><a:hlinkClick/></a:rPr>"
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "wanted"),
+    [
+        ("html", "A <b class='x'>red</b> dog", "A DOG"),
+        ("html", "A <span style='x'><i>red</i></span> dog", "A DOG"),
+        ("html", "A <i>red<img src=x></i> dog", "A <img src=x> DOG"),
+        ("html", "A <b id='x'>red</b> dog", "<b id='x'>A</b> DOG"),
+        ("html", "A <a href='x'>red</a> dog", "<a href='x'>A</a> DOG"),
+        ("html", "A <ins>red</ins> dog", "<ins>A</ins> DOG"),
+        ("html", "A <b title='a'>red</b> dog", "<b title='A'>A</b> DOG"),
+        ("html", "A <b>red dog</b>", "A <b>DOG</b>"),
+        ("markdown", "A **red** dog", "A DOG"),
+        ("markdown", "A ~~red~~ dog", "A DOG"),
+        ("markdown", "A <em>red</em> dog", "A DOG"),
+        ("markdown", "A [**red**](x) dog", "[**A**](x) DOG"),
+        ("epub", "<p>A <b>red</b> dog</p>", "<p>A DOG</p>"),
+        ("odt", "<text:p>A <text:span>red</text:span> dog</text:p>", "<text:p>A DOG</text:p>"),
+        (
+            "odt",
+            "<text:p>A <text:a x='y'>red</text:a> dog</text:p>",
+            "<text:p><text:a x='y'>A</text:a> DOG</text:p>",
+        ),
+        (
+            "docx",
+            paragraph(run("A "), run("red", "<w:b/>"), run(" dog")),
+            paragraph(run("A DOG")),
+        ),
+        (
+            "docx",
+            paragraph(run("A "), "<w:ins>", run("red"), "</w:ins>", run(" dog")),
+            paragraph("<w:ins>", run("A"), "</w:ins>", run(" DOG")),
+        ),
+        (
+            "pptx",
+            slide(slide_run("A "), slide_run("red", BOLD), slide_run(" dog")),
+            slide(slide_run("A DOG")),
+        ),
+        (
+            "pptx",
+            slide(slide_run("A "), slide_run("red", LINK), slide_run(" dog")),
+            slide(slide_run("A", LINK), slide_run(" DOG")),
+        ),
+    ],
+)
+def test_only_formatting_is_dropped_with_its_words(format, content, wanted):
+    if FORMATS[format].is_archive:
+        result = translated(format, content, without_red)
+    else:
+        result = "".join(without_red(read_document(content, format, "en").parts))
+    assert result == wanted
