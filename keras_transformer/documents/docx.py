@@ -142,10 +142,11 @@ class _Reader:
     def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
         """Adds the content of a paragraph or a link."""
         number = 0
+        ends = _ends_of_fields(elements)
         while number < len(elements):
             element = elements[number]
-            last = _end_of_field(elements, number)
-            if last is not None:
+            if number in ends:
+                last = ends[number]
                 self._add_field(runs, elements[number : last + 1])
                 number = last
             elif element.name == "w:r":
@@ -281,14 +282,19 @@ def _field_name(elements: Sequence[XmlElement]) -> str:
     return code.strip().partition(" ")[0].upper()
 
 
-def _end_of_field(elements: Sequence[XmlElement], first: int) -> int | None:
-    """Returns the index of the run that ends the field begun at `first`, if a sibling."""
-    if elements[first].name == "w:fldSimple":
-        return first
-    depth = 0
-    for number in range(first, len(elements)):
-        for sign in _field_signs(elements[number]):
-            depth += {"begin": 1, "end": -1}.get(sign, 0)
-        if depth == 0:
-            return number if number > first or _field_signs(elements[first]) else None
-    return None
+def _ends_of_fields(elements: Sequence[XmlElement]) -> dict[int, int]:
+    """Returns the index of the element that ends each field, by that of its first one.
+
+    A field that begins or ends elsewhere, such as a table of contents, is not included.
+    """
+    ends: dict[int, int] = {}
+    open_fields: list[int] = []
+    for number, element in enumerate(elements):
+        if element.name == "w:fldSimple":
+            ends[number] = number
+        for sign in _field_signs(element):
+            if sign == "begin":
+                open_fields.append(number)
+            elif sign == "end" and open_fields:
+                ends[open_fields.pop()] = number
+    return ends

@@ -138,21 +138,21 @@ class Runs:
             self._properties_in[tag] = max(plain, key=plain.__getitem__, default="")
 
     def _write(self, pieces: Sequence[Piece]) -> str:
-        written = ""
+        written: list[str] = []
         around = [self._properties_in[None]]
         pieces = with_ranges(pieces)
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             if is_text:
                 inner = f"{around[-1]}{self._text[0]}{write_text(list(group))}{self._text[1]}"
-                written += f"{self._run[0]}{inner}{self._run[1]}"
+                written.append(f"{self._run[0]}{inner}{self._run[1]}")
                 continue
             for mark in group:
                 if mark.name == _RUN and mark.kind is MarkKind.OPEN:
                     around.append(mark.source)
                     continue
-                written += mark.source
+                written.append(mark.source)
                 if mark.kind is MarkKind.OPEN:
                     around.append(self._properties_in[mark.name])
                 elif mark.kind is MarkKind.CLOSE:
                     around.pop()
-        return written
+        return "".join(written)
