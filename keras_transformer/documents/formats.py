@@ -46,7 +46,7 @@ FORMATS = {
     "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
     "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
     "docx": Format((".docx", ".docm"), "docx", is_archive=True, has_language=True),
-    "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True),
+    "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True, has_language=True),
     "xlsx": Format((".xlsx", ".xlsm"), "xlsx", is_archive=True),
     "odt": Format((".odt", ".ott"), "opendocument", is_archive=True, has_language=True),
     "odp": Format((".odp", ".otp"), "opendocument", is_archive=True, has_language=True),

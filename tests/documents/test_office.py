@@ -590,6 +590,16 @@ def test_the_default_language_of_checks_becomes_that_of_the_translation():
     assert 'fo:language="pt" fo:country="BR"' in content_of("odt", result)
 
 
+def test_the_default_language_of_slides_becomes_that_of_the_translation():
+    style = '<p:txStyles><a:lvl1pPr><a:defRPr lang="en-US" sz="1"/></a:lvl1pPr></p:txStyles>'
+    text = f"<p:x {declared('p', 'a')}>{style}</p:x>"
+    members = {"ppt__slideMaster1_xml": text, "ppt__presentation_xml": text}
+    for target in ("de", None):
+        found, _ = read_members(archive("pptx", "", **members), "pptx", str, target)
+        for name in ("ppt/slideMaster1.xml", "ppt/presentation.xml"):
+            assert found[name] == text.replace("en-US", target or "en-US")
+
+
 def test_titles_charts_and_comments_on_slides():
     core = f"<x {declared('dc')}><dc:title>a title</dc:title><dc:creator>ann</dc:creator></x>"
     point = "<c:pt><c:v>{}</c:v></c:pt>"
