@@ -62,14 +62,14 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
         *("--config=dropout=0", "--config=warmup_steps=60", "--tokens_per_batch=512"),
         *("--sample_sentences=2", "--checkpoint_minutes=10"),
     ]
-    first = run(*train, "--train_steps=180", start=call_program)
-    assert (first["step"], first["checkpoints"]) == (180, 1)
-    second = run_program(*train, "--train_steps=220")
-    assert (second.result["step"], second.result["checkpoints"]) == (220, 2)
+    first = run(*train, "--train_steps=260", start=call_program)
+    assert (first["step"], first["checkpoints"]) == (260, 1)
+    second = run_program(*train, "--train_steps=320")
+    assert (second.result["step"], second.result["checkpoints"]) == (320, 2)
     assert second.errors.endswith(f" -m tensorboard.main --logdir={model}\n")
 
     averaged = run("average_checkpoints", f"--model_dir={model}", "--last=2", start=call_program)
-    assert averaged["step"] == 220
+    assert averaged["step"] == 320
     evaluate = ["evaluate", f"--model_dir={model}", f"--data_dir={data}", "--split=test"]
     scored = run(*evaluate, start=call_program)
     assert scored["chrf"] > 95  # BLEU counts four-word sequences, and there are none
