@@ -89,7 +89,7 @@ def _in_language(text: str, language: str) -> str:
 
 
 def _read_chapter(text: str, left: Counter[str]) -> Parts:
-    return joined(html.parts_of(text, left))
+    return joined(html.parts_of(text, left, is_xml=True))
 
 
 def _read_titles(text: str, left: Counter[str]) -> Parts:

@@ -183,15 +183,16 @@ def read(text: str, language: str) -> Document:
     return Document(joined(parts_of(text, left)), left=left)
 
 
-def parts_of(text: str, left: Counter[str]) -> list[str | Segment]:
+def parts_of(text: str, left: Counter[str], is_xml: bool = False) -> list[str | Segment]:
     """Reads an HTML page or fragment into the parts of a document.
 
     Args:
         text: the page.
         left: the counts of untranslated pieces, to which its own are added.
+        is_xml: whether the page is XML even if it does not say so.
     """
     tags = tags_of(text)
-    write = xml_source.write_text if _is_xml(tags) else write_text
+    write = xml_source.write_text if is_xml or _is_xml(tags) else write_text
     parts: list[str | Segment] = []
     builder = SegmentBuilder(write, has_lists=True)
     open_tags = OpenTags()

@@ -696,6 +696,15 @@ def test_pieces_that_stay_are_counted():
     assert left == {"deleted": 1, "field": 1}
 
 
+def test_a_chapter_is_xml_even_if_it_does_not_say_so(capsys):
+    members = {"chapter_xhtml": "<span>A dog.</span>"}
+    found, left = read_members(
+        archive("epub", "", **members), "epub", lambda text: f"\u00a0{capitals(text)}"
+    )
+    assert found["chapter.xhtml"].encode("latin-1").decode() == "<span>\u00a0A DOG.</span>"
+    assert left == {} and capsys.readouterr().err == ""
+
+
 def test_a_book_with_copy_protection_is_refused_but_fonts_may_be_encrypted():
     reference = '<x><CipherReference URI="{}"/></x>'
     for name, is_refused in (("chapter.xhtml", True), ("fonts/a.otf", False)):
