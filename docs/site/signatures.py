@@ -60,10 +60,11 @@ ELSEWHERE = {
     ("document", "translation"): ("B", "of all lines and sentences of each text"),
     ("search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
     ("greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("aligned_search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("aligned_greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("aligned_search_ids", "alignment"): ("B K T", "a source position for each, from 0"),
+    ("aligned_greedy_ids", "alignment"): ("B K T", "a source position for each, from 0"),
     ("constrain_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
-    ("search_ids", "alignment"): ("B K T", "a source position for each, from 0"),
-    ("greedy_ids", "alignment"): ("B K T", "a source position for each, from 0"),
-    ("constrain_ids", "alignment"): ("B K T", "a source position for each, from 0"),
     ("tokenize", "length"): ("B", "ids of each text, EOS counted"),
 }
 CONSTRAINED = ("constrain", "constrain_ids")
@@ -120,8 +121,10 @@ def summary(name: str) -> str:
     text = " ".join(first.split())
     if name in CONSTRAINED:
         text += " Only with `export --constraints`."
-    if name == "greedy_ids":
+    if name in ("greedy_ids", "aligned_greedy_ids"):
         text += " Only where the export has one beam."
+    if name == "aligned_search_ids":
+        text += " Only where the export has several beams."
     if name in ("attention", "attention_ids"):
         text += " Not of an ensemble."
     return text
@@ -173,7 +176,7 @@ def traced() -> dict[str, Signature]:
         graphs = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=3)))
         texts = TextGraphs(graphs, vocabularies)
         greedy = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=1)))
-        found = {**texts.named, **graphs.named, "greedy_ids": greedy.greedy_ids}
+        found = {**texts.named, **greedy.named, **graphs.named}
         return {name: signature_of(graph.get_concrete_function()) for name, graph in found.items()}
 
 

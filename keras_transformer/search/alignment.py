@@ -34,7 +34,7 @@ def attention_maps(encoded: "Encoded", decoded: "Decoded") -> AttentionMaps:
     )
 
 
-def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], words: tf.Tensor) -> tf.Tensor:
+def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], source_mask: tf.Tensor) -> tf.Tensor:
     """Finds the source position that each target token comes from.
 
     It is the position with the largest weight in the attention to the memory, averaged over the
@@ -45,7 +45,7 @@ def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], words: tf.Tensor) 
     Args:
         cross_attention: for each model, the weights of each layer, float32 [B, H, P, S], at all
             positions of a target, or at one position for all beams.
-        words: see `words_of`.
+        source_mask: bool [B, S], False at padding.
 
     Returns:
         int32 [B, P]. Only tokens of empty sources are aligned to EOS.
@@ -54,11 +54,7 @@ def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], words: tf.Tensor) 
         tf.reduce_mean(tf.add_n(layers[-2:]), axis=1) / len(layers[-2:])
         for layers in cross_attention
     ]
-    weights = tf.where(words, tf.add_n(means), -1.0)  # [B, P, S]
-    return tf.argmax(weights, axis=-1, output_type=tf.int32)  # the first on ties: a lone EOS
-
-
-def words_of(source_mask: tf.Tensor) -> tf.Tensor:
-    """Marks the tokens before EOS, which others may be aligned to: bool [B, S] -> [B, 1, S]."""
     # A token followed by another one is not EOS.
-    return tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])[:, None]
+    words = tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])  # [B, S]
+    weights = tf.where(words[:, None, :], tf.add_n(means), -1.0)  # [B, P, S]
+    return tf.argmax(weights, axis=-1, output_type=tf.int32)  # the first on ties: a lone EOS

@@ -58,20 +58,11 @@ class Ranking(NamedTuple):
 class Hypotheses(NamedTuple):
     """K hypotheses for each sentence, best first; missing ones have score -inf and length 0."""
 
-    tokens: tf.Tensor  # int32 [B, K, T, 2]: ids with EOS, and their source positions; padded
+    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
     lengths: tf.Tensor  # int32 [B, K], EOS included
     scores: tf.Tensor  # float32 [B, K], log probability / length penalty
     log_probs: tf.Tensor  # float32 [B, K], natural logarithm
-
-    @property
-    def ids(self) -> tf.Tensor:
-        """Returns the ids, int32 [B, K, T]."""
-        return self.tokens[..., 0]
-
-    @property
-    def alignment(self) -> tf.Tensor:
-        """Returns the source position of each token, int32 [B, K, T]."""
-        return self.tokens[..., 1]
+    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, T], source positions, if requested
 
 
 class Alive(NamedTuple):
@@ -80,13 +71,9 @@ class Alive(NamedTuple):
     They are ordered best first or, with required phrases, as by `allocate_beam`.
     """
 
-    tokens: tf.Tensor  # int32 [B, K, L, 2], padded; L, the capacity, grows from round to round
+    ids: tf.Tensor  # int32 [B, K, L], padded; L, the capacity, grows from round to round
     log_probs: tf.Tensor  # float32 [B, K]
-
-    @property
-    def ids(self) -> tf.Tensor:
-        """Returns the ids, int32 [B, K, L]."""
-        return self.tokens[..., 0]
+    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, L], if requested
 
 
 class SearchState(NamedTuple):
@@ -117,6 +104,7 @@ def beam_search(
     prefix: tf.Tensor | None = None,
     phrases: tf.Tensor | None = None,
     ranking: Ranking | None = None,
+    aligned: bool = False,
 ) -> Hypotheses:
     """Searches for the K best hypotheses for each sentence.
 
@@ -130,6 +118,7 @@ def beam_search(
         phrases: int32 [B, P, M], padded: phrases that hypotheses must contain (constraints.py). Not
             supported with sampling.
         ranking: how hypotheses are ranked; from the options if not given.
+        aligned: whether to keep the alignment.
 
     Returns:
         Hypotheses padded to the longest. If none ended in EOS within the maximum length, unfinished
@@ -145,7 +134,7 @@ def beam_search(
         ranking = Ranking(tf.constant(options.exact), tf.constant(options.alpha, tf.float32))
 
     def search(max_lengths, phrases):
-        state = initial_state(cache, max_lengths, prefix, phrases, settings)
+        state = initial_state(cache, max_lengths, prefix, phrases, settings, aligned)
         return search_rounds(state, step_fn, settings, ranking)
 
     free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
@@ -206,7 +195,7 @@ def search_rounds(
     ranking: Ranking,
 ) -> Hypotheses:
     """Runs rounds of steps until all sentences are done; see `beam_search`."""
-    empty = no_results(state.max_lengths, settings)
+    empty = no_results(state.max_lengths, settings, tf.is_tensor(state.alive.alignment))
     longest = tf.shape(empty.ids)[2]
 
     def with_room_for(state, capacity):
@@ -227,7 +216,7 @@ def search_rounds(
         results_of=results_of,
     )
     written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
-    return results._replace(tokens=results.tokens[:, :, :written])
+    return resized(results, written, settings)
 
 
 def initial_state(
@@ -236,9 +225,10 @@ def initial_state(
     prefix: tf.Tensor,
     phrases: tf.Tensor,
     settings: SearchSettings,
+    aligned: bool,
 ) -> SearchState:
     """Starts each sentence with one alive, empty hypothesis; with K of them when sampling."""
-    finished = no_results(tf.zeros_like(max_lengths), settings)
+    finished = no_results(tf.zeros_like(max_lengths), settings, aligned)
     first = tf.zeros_like(finished.scores)
     if settings.options.sampling is None:
         first = tf.concat([first[:, :1], finished.scores[:, 1:]], axis=1)
@@ -250,19 +240,20 @@ def initial_state(
         prefix=tf.cast(prefix, tf.int32),
         phrases=phrases,
         last_ids=tf.fill(tf.shape(first), settings.bos_id),
-        alive=Alive(finished.tokens, first),
+        alive=Alive(finished.ids, first, finished.alignment),
         finished=finished,
         cache=cache,
     )
 
 
-def no_results(max_lengths: tf.Tensor, settings: SearchSettings) -> Hypotheses:
+def no_results(max_lengths: tf.Tensor, settings: SearchSettings, aligned: bool) -> Hypotheses:
     """Returns K missing hypotheses per sentence, with room for the longest possible one."""
     batch, beams = tf.shape(max_lengths)[0], settings.options.beam_size
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
     none = tf.fill([batch, beams], NONE)
-    tokens = tf.fill([batch, beams, longest, 2], settings.pad_id)
-    return Hypotheses(tokens, tf.zeros([batch, beams], tf.int32), scores=none, log_probs=none)
+    ids = tf.fill([batch, beams, longest], settings.pad_id)
+    lengths = tf.zeros([batch, beams], tf.int32)
+    return Hypotheses(ids, lengths, none, none, tf.zeros_like(ids) if aligned else ())
 
 
 def search_step(
@@ -273,23 +264,26 @@ def search_step(
 ) -> SearchState:
     """Extends every hypothesis by one token."""
     options = settings.options
-    logits, alignment, cache = step_fn(state.last_ids, state.cache, state.position)
-    ids, parents, log_probs = extend(state, logits, settings)  # [B, C] each
+    logits, aligned, cache = step_fn(state.last_ids, state.cache, state.position)
+    tokens, parents, log_probs = extend(state, logits, settings)  # [B, C] each
     position = state.position + 1
-    ended = ids == settings.eos_id  # [B, C]
-    new = tf.stack([ids, select(alignment, parents)], axis=2)  # [B, C, 2]
-    tokens = with_token(select(state.alive.tokens, parents), new, state.position)  # [B, C, L, 2]
-    lengths = tf.fill(tf.shape(ids), position)
+    ended = tokens == settings.eos_id  # [B, C]
+    here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
+    ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
+    alignment = with_alignment(state.alive.alignment, here, aligned)  # [B, K, L]
+    alignment = select(alignment, parents)  # [B, C, L]
+    lengths = tf.fill(tf.shape(tokens), position)
     scores = tf.where(ended, log_probs / length_penalty(position, ranking.alpha), NONE)
     alive_log_probs = tf.where(ended, NONE, log_probs)
     if has_phrases(state):
-        progress = phrase_progress(tokens[..., 0], position, state.phrases, settings.pad_id)
+        progress = phrase_progress(ids, position, state.phrases, settings.pad_id)
         scores = tf.where(tf.reduce_all(progress.occurs, axis=2), scores, NONE)
         alive_log_probs, best = allocate_beam(progress, alive_log_probs, options.beam_size)
     else:
         alive_log_probs, best = tf.math.top_k(alive_log_probs, options.beam_size)  # [B, K]
-    finished = merge(state.finished, Hypotheses(tokens, lengths, scores, log_probs), settings)
-    alive = Alive(select(tokens, best), alive_log_probs)
+    new = Hypotheses(ids, lengths, scores, log_probs, alignment)
+    finished = merge(state.finished, new, settings)
+    alive = Alive(select(ids, best), alive_log_probs, select(alignment, best))
     # Finished sentences keep their state until they leave.
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if options.beam_size > 1:
@@ -299,7 +293,7 @@ def search_step(
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & unfinished,
-        last_ids=select(ids, best),
+        last_ids=select(tokens, best),
         alive=alive,
         finished=finished,
         cache=cache,
@@ -407,7 +401,7 @@ def best_hypotheses(state: SearchState, settings: SearchSettings, ranking: Ranki
     alive, finished = state.alive, state.finished
     lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
     scores = alive.log_probs / length_penalty(lengths, ranking.alpha)
-    unfinished = Hypotheses(alive.tokens, lengths, scores, alive.log_probs)
+    unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs, alive.alignment)
     best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
     return only_existing(best, settings)
 
@@ -416,7 +410,7 @@ def only_existing(hypotheses: Hypotheses, settings: SearchSettings) -> Hypothese
     """Clears the hypotheses without a score."""
     exists = hypotheses.scores > NONE  # [B, K]
     return hypotheses._replace(
-        tokens=tf.where(exists[:, :, None, None], hypotheses.tokens, settings.pad_id),
+        ids=tf.where(exists[:, :, None], hypotheses.ids, settings.pad_id),
         lengths=tf.where(exists, hypotheses.lengths, 0),
     )
 
@@ -426,21 +420,20 @@ def length_penalty(length: tf.Tensor, alpha: tf.Tensor | float) -> tf.Tensor:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def with_token(tokens: tf.Tensor, new: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-    """Writes a token into each hypothesis: int32 [B, C, 2] into [B, C, L, 2], at an int32 scalar.
-
-    Several times faster than tf.where, which broadcasts it over all positions.
-    """
-    parts = [tokens[:, :, :position], new[:, :, None], tokens[:, :, position + 1 :]]
-    return tf.concat(parts, axis=2)
+def with_alignment(alignment: Any, here: tf.Tensor, aligned: tf.Tensor) -> Any:
+    """Writes source positions, int32 [B, K], where `here` is True, if alignments are kept."""
+    return tf.nest.map_structure(lambda kept: tf.where(here, aligned[:, :, None], kept), alignment)
 
 
 def resized(hypotheses: Any, length: tf.Tensor, settings: SearchSettings) -> Any:
-    """Pads or truncates the tokens in a named tuple, axis 2, to `length`, int32 scalar."""
-    tokens = hypotheses.tokens
-    width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(tokens)[2], 0)], [0, 0]]
-    padded = tf.pad(tokens, width, constant_values=settings.pad_id)
-    return hypotheses._replace(tokens=padded[:, :, :length])
+    """Pads or truncates ids and alignment in a named tuple to `length`, int32 scalar."""
+    width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(hypotheses.ids)[2], 0)]]
+
+    def resize(part):
+        return tf.pad(part, width, constant_values=settings.pad_id)[:, :, :length]
+
+    ids, alignment = tf.nest.map_structure(resize, (hypotheses.ids, hypotheses.alignment))
+    return hypotheses._replace(ids=ids, alignment=alignment)
 
 
 def select(parts: Any, chosen: tf.Tensor) -> Any:
@@ -449,9 +442,9 @@ def select(parts: Any, chosen: tf.Tensor) -> Any:
 
 
 def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
-    """Chooses per sentence: the condition is bool [B], the others are nests of [B, ...]."""
+    """tf.where per sentence: the condition is bool [B], the others are nests of [B, ...]."""
 
-    def where(one, other):  # copies rows; tf.where would broadcast the condition
-        return tf.raw_ops.Select(condition=condition, x=one, y=other)
+    def where(one, other):
+        return tf.where(tf.reshape(condition, [-1] + [1] * (one.shape.rank - 1)), one, other)
 
     return tf.nest.map_structure(where, if_true, if_false)

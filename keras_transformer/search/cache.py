@@ -26,7 +26,6 @@ class SearchCache(NamedTuple):
     layers: tuple[KeysValues, ...]  # [B, H, C, K, d] for each layer, model by model
     memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: the source's keys and values
     source_mask: tf.Tensor  # bool [B, S], False at padding
-    words: tf.Tensor  # bool [B, 1, S], what a token may be aligned to (alignment.py)
 
     def reordered(self, parents: tf.Tensor) -> "SearchCache":
         """Returns the cache for hypotheses that continue their parents, int32 [B, K]."""

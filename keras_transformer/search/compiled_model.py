@@ -20,7 +20,7 @@ from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
 from keras_transformer.model.positions import rotate, sinusoids
 from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.search.alignment import alignment, words_of
+from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import (
     NOT_WRITTEN,
     KeysValues,
@@ -95,7 +95,7 @@ class CompiledModel(NamedTuple):
             cache including this position.
         """
         logits, attention, cache = self.attentive_step(ids, cache, position)
-        return logits, alignment([attention], cache.words), cache
+        return logits, alignment([attention], cache.source_mask), cache
 
     def attentive_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
@@ -112,7 +112,7 @@ class CompiledModel(NamedTuple):
         """Like `step`, for one beam, without scaling the logits, which are only compared."""
         states, attention, cache = decode_position(self, ids, cache, position)
         logits = self.weights.logits.apply_scaled(states)
-        return logits, alignment([attention], cache.words), cache
+        return logits, alignment([attention], cache.source_mask), cache
 
     def decode_target(self, source: tf.Tensor, target: tf.Tensor) -> tuple[Encoded, Decoded]:
         """Encodes sources, int32 [B, S], and decodes their targets, int32 [B, T], as a whole."""
@@ -340,8 +340,7 @@ def empty_cache(
         values = empty_pool([batch, config.num_heads, 1, beams, config.d_v])
         layers.append(KeysValues(keys, values))
     origins = tf.fill([batch, beams, 1], NOT_WRITTEN)
-    words = words_of(source_mask)
-    return SearchCache(origins, tuple(layers), tuple(memory), source_mask, words)
+    return SearchCache(origins, tuple(layers), tuple(memory), source_mask)
 
 
 def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:

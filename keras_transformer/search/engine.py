@@ -22,7 +22,7 @@ class Request(NamedTuple):
     phrases: Sequence[Rows] | None = None  # phrases that each source's target must contain
     exact: int = 1  # how many hypotheses must be the best ones; an engine may omit others
     alpha: float = 0.6  # for the length penalty (section 6.1)
-    aligned: bool = False  # whether alignments are needed; an engine may return them anyway
+    aligned: bool = False  # whether alignments are needed; an engine may not have them
 
 
 class Found(NamedTuple):
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     lengths: np.ndarray  # int32 [B, K], EOS included
     scores: np.ndarray | None  # float32 [B, K], log probability / length penalty (section 6.1)
     log_probs: np.ndarray | None  # float32 [B, K], natural logarithm
-    # int32 [B, K, T], a source position for each token; None if not needed, or from an old export
+    # int32 [B, K, T], a source position for each token; None if the search gives none
     alignment: np.ndarray | None = None
 
     @property

@@ -47,7 +47,7 @@ class Ensemble(NamedTuple):
             layers.extend(updated.layers)
             start = end
         cache = cache._replace(origins=updated.origins, layers=tuple(layers))
-        return mean_logits(every_logits), alignment(every_attention, cache.words), cache
+        return mean_logits(every_logits), alignment(every_attention, cache.source_mask), cache
 
     def scaled_step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor

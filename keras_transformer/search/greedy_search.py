@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import Cache, resized, with_token
+from keras_transformer.search.beam_search import Cache, resized, with_alignment
 from keras_transformer.search.candidates import NONE, largest_logits, without
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.matrices import ScaledRows
@@ -20,19 +20,10 @@ from keras_transformer.search.rounds import search_in_rounds
 class Greedy(NamedTuple):
     """The only hypothesis of each sentence, K = 1."""
 
-    tokens: tf.Tensor  # int32 [B, 1, T, 2]: ids with EOS, and their source positions; padded
+    ids: tf.Tensor  # int32 [B, 1, T], with EOS, padded
     lengths: tf.Tensor  # int32 [B, 1], EOS included; 0 if restrictions allowed no token
     is_finite: tf.Tensor  # bool [B, 1], False if a logit was NaN
-
-    @property
-    def ids(self) -> tf.Tensor:
-        """Returns the ids, int32 [B, 1, T]."""
-        return self.tokens[..., 0]
-
-    @property
-    def alignment(self) -> tf.Tensor:
-        """Returns the source position of each token, int32 [B, 1, T]."""
-        return self.tokens[..., 1]
+    alignment: tf.Tensor | tuple[()]  # int32 [B, 1, T], source positions, if requested
 
 
 class GreedyState(NamedTuple):
@@ -44,7 +35,8 @@ class GreedyState(NamedTuple):
     max_lengths: tf.Tensor  # int32 [B]
     prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
     last_ids: tf.Tensor  # int32 [B, 1], the next inputs
-    tokens: tf.Tensor  # int32 [B, 1, L, 2], padded; L grows from round to round
+    ids: tf.Tensor  # int32 [B, 1, L], padded; L grows from round to round
+    alignment: tf.Tensor | tuple[()]  # int32 [B, 1, L], if requested
     total: tf.Tensor  # float32 [B, 1], sum of chosen logits: -inf if no token was allowed, or NaN
     cache: Cache
 
@@ -60,10 +52,11 @@ def greedy_search(
     max_lengths: tf.Tensor,
     settings: SearchSettings,
     prefix: tf.Tensor | None = None,
+    aligned: bool = False,
 ) -> Greedy:
     """Searches for one hypothesis per sentence; see `beam_search` for the arguments."""
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-    state = _initial_state(cache, max_lengths, prefix, settings)
+    state = _initial_state(cache, max_lengths, prefix, settings, aligned)
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
 
     def with_room(state, capacity):
@@ -80,11 +73,15 @@ def greedy_search(
         results_of=results_of,
     )
     written = tf.reduce_max(tf.concat([[0], tf.reshape(found.lengths, [-1])], axis=0))
-    return found._replace(tokens=found.tokens[:, :, :written])
+    return resized(found, written, settings)
 
 
 def _initial_state(
-    cache: Cache, max_lengths: tf.Tensor, prefix: tf.Tensor | None, settings: SearchSettings
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    prefix: tf.Tensor | None,
+    settings: SearchSettings,
+    aligned: bool,
 ) -> GreedyState:
     batch = tf.size(max_lengths)
     if prefix is None:
@@ -96,7 +93,8 @@ def _initial_state(
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
         last_ids=tf.fill([batch, 1], settings.bos_id),
-        tokens=tf.fill([batch, 1, 1, 2], settings.pad_id),
+        ids=tf.fill([batch, 1, 1], settings.pad_id),
+        alignment=tf.zeros([batch, 1, 1], tf.int32) if aligned else (),
         total=tf.zeros([batch, 1]),
         cache=cache,
     )
@@ -104,24 +102,25 @@ def _initial_state(
 
 def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSettings) -> GreedyState:
     """Extends every hypothesis by one token."""
-    logits, alignment, cache = step_fn(state.last_ids, state.cache, state.position)
+    logits, aligned, cache = step_fn(state.last_ids, state.cache, state.position)
     values = logits.values[:, None]  # [B, 1, V]; scaling a row keeps its argmax
     if settings.is_restricted:
-        banned = banned_logits(state.tokens[..., 0], state.position, state.max_lengths, settings)
+        banned = banned_logits(state.ids, state.position, state.max_lengths, settings)
         values = without(values, banned)
-    ids, largest = largest_logits(values)  # [B, 1] each
-    ids, largest = _with_prefix(state, ids, largest * logits.scales, settings)
+    tokens, largest = largest_logits(values)  # [B, 1] each
+    tokens, largest = _with_prefix(state, tokens, largest * logits.scales, settings)
     total = state.total + largest
-    # Finished sentences keep their state until they leave: padding from here on.
-    new = tf.stack([ids, alignment], axis=2)  # [B, 1, 2]
-    new = tf.where(state.running[:, None, None], new, settings.pad_id)
+    is_here = tf.range(tf.shape(state.ids)[2]) == state.position  # [L]
+    # Finished sentences keep their state until they leave.
+    is_written = is_here & state.running[:, None, None]  # [B, 1, L]
     position = state.position + 1
-    goes_on = (ids != settings.eos_id) & (total != NONE)  # [B, 1]
+    goes_on = (tokens != settings.eos_id) & (total != NONE)  # [B, 1]
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & goes_on[:, 0],
-        last_ids=ids,
-        tokens=with_token(state.tokens, new, state.position),
+        last_ids=tokens,
+        ids=tf.where(is_written, tokens[:, :, None], state.ids),
+        alignment=with_alignment(state.alignment, is_written, aligned),
         total=tf.where(state.running[:, None], total, state.total),
         cache=cache,
     )
@@ -143,12 +142,13 @@ def _with_prefix(
 
 def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
     """Returns each sentence's target after its last step."""
-    is_end = state.tokens[..., 0] == settings.eos_id  # [B, 1, L]
+    is_end = state.ids == settings.eos_id  # [B, 1, L]
     until_end = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1  # [B, 1]
     lengths = tf.where(tf.reduce_any(is_end, axis=2), until_end, state.max_lengths[:, None])
     exists = state.total != NONE  # [B, 1]
     return Greedy(
-        tokens=tf.where(exists[:, :, None, None], state.tokens, settings.pad_id),
+        ids=tf.where(exists[:, :, None], state.ids, settings.pad_id),
         lengths=tf.where(exists, lengths, 0),
         is_finite=~tf.math.is_nan(state.total),
+        alignment=state.alignment,
     )

@@ -34,7 +34,7 @@ from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
 from keras_transformer.restoring import restore
 from keras_transformer.search import matrices
-from keras_transformer.search.alignment import alignment, attention_maps, words_of
+from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
@@ -153,7 +153,7 @@ def parts(exported, untrained, tmp_path_factory):
 def test_the_reference_has_the_signatures_as_they_are(signatures):
     """Checks docs/reference/signatures.md; `make reference` updates it."""
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
-    of_others = {"constrain", "constrain_ids", "greedy_ids"}
+    of_others = {"constrain", "constrain_ids", "greedy_ids", "aligned_greedy_ids"}
     assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*signatures, *of_others}
     for name, graph in signatures.items():
         assert signature_table(name, signature_of(graph)) in kept, name
@@ -514,7 +514,7 @@ def test_pieces_and_attention(parts, exports, kind):
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
     layers = [tf.constant(layer[None]) for layer in found.memory]
-    places = alignment([layers], words_of(tf.constant(ids[:1]) != PAD_ID))
+    places = alignment([layers], tf.constant(ids[:1]) != PAD_ID)
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
 

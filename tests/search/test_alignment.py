@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.model import attention
-from keras_transformer.search.alignment import alignment, attention_maps, words_of
+from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from tests import numpy_reference
 from tests.small_models import padded
@@ -100,7 +100,7 @@ def test_no_pairs(model):
     maps = maps_of(model, none, none)
     assert [part.shape.as_list() for part in maps] == [[0, 2, 2, 4, 4]] * 3
     layers = tf.unstack(maps.memory, axis=1)
-    assert alignment([layers], words_of(none != PAD_ID)).shape == [0, 4]
+    assert alignment([layers], none != PAD_ID).shape == [0, 4]
 
 
 def test_alignment_is_to_words_by_the_last_two_layers():
@@ -113,15 +113,15 @@ def test_alignment_is_to_words_by_the_last_two_layers():
     lone_eos = [[[1, 0, 0, 0]] * 3] * 3
     memory = tf.constant([layers, lone_eos], tf.float32)[:, :, None]
     memory = tf.unstack(memory, axis=1)
-    words = words_of(tf.constant([[True, True, True, False], [True, False, False, False]]))
-    assert alignment([memory], words).numpy().tolist() == [[1, 0, 1], [0, 0, 0]]
+    mask = tf.constant([[True, True, True, False], [True, False, False, False]])
+    assert alignment([memory], mask).numpy().tolist() == [[1, 0, 1], [0, 0, 0]]
     # Beside a second model, of one layer of two heads: [1 0 0], [0 .1 .9], [.7 .2 .1] on average.
     heads = [
         [[1, 0, 0, 0], [0, 0.2, 0.8, 0], [1, 0, 0, 0]],
         [[1, 0, 0, 0], [0, 0, 1, 0], [0.4, 0.4, 0.2, 0]],
     ]
     second = tf.constant([[heads], [[lone_eos[0]] * 2]], tf.float32)
-    found = alignment([memory, tf.unstack(second, axis=1)], words)
+    found = alignment([memory, tf.unstack(second, axis=1)], mask)
     assert found.dtype == tf.int32
     # Means of both: [.575 .1 ...], [.225 .2 ...], [.35 .125 ...].
     assert found.numpy().tolist() == [[0, 0, 0], [0, 0, 0]]

@@ -58,7 +58,8 @@ def search_function(vocab, settings):
     def search(tables, max_lengths, prefix=None):
         beams = settings.options.beam_size
         empty = tf.zeros([tf.shape(max_lengths)[0], beams, 0], tf.int32)
-        return beam_search(step_fn, Cache(empty, (tables,)), max_lengths, settings, prefix=prefix)
+        cache = Cache(empty, (tables,))
+        return beam_search(step_fn, cache, max_lengths, settings, prefix=prefix, aligned=True)
 
     return search
 
@@ -93,9 +94,9 @@ def every_hypothesis(table, max_length, alpha):
 def assert_alignment(result, wanted):
     """Each token keeps the source position that came with the logits after its prefix."""
     for place, length in np.ndenumerate(result.lengths):
-        ids, alignment = result.tokens[place][:length].T
+        ids, alignment = result.ids[place], result.alignment[place]
         prefixes = [tuple(ids[:end].tolist()) for end in range(length)]
-        assert alignment.tolist() == list(map(wanted, prefixes))
+        assert alignment[:length].tolist() == list(map(wanted, prefixes))
 
 
 def listed(result, sentence):
@@ -208,7 +209,7 @@ def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
     result = table_search(tables, [4, 4, 4], settings_of(3, 0.6))
-    (_, lengths, scores, log_probs), ids = result, result.ids
+    ids, lengths, scores, log_probs, _ = result
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
@@ -262,8 +263,7 @@ def test_drawn_lattice_greedy():
 
 def test_one_beam_is_greedy():
     tables = random_tables(11, 16, 5, 6, scale=1.0)
-    result = table_search(tables, [6] * 16, settings_of(1, 0.6))
-    (_, lengths, scores, _), ids = result, result.ids
+    ids, lengths, scores, *_ = table_search(tables, [6] * 16, settings_of(1, 0.6))
     for sentence, table in enumerate(tables):
         wanted = []
         while len(wanted) < 6 and EOS not in wanted:
@@ -300,10 +300,10 @@ def test_early_stop_leaves_steps_out(alpha, early_stopping, wanted):
 def test_bound_is_of_the_best_alive_at_the_maximum_length():
     # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
     # with alpha 0. The worst of the finished decides.
-    tokens = tf.zeros([4, 2, 7, 2], tf.int32)
-    alive = Alive(tokens, tf.constant([[-3.0, -9.0]] * 4))
+    ids = tf.zeros([4, 2, 7], tf.int32)
+    alive = Alive(ids, tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
-    finished = Hypotheses(tokens, tf.ones([4, 2], tf.int32), scores, scores)
+    finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
     for alpha, wanted in ((1.0, [False, True, False, True]), (0.0, [False, False, False, True])):
         settings, ranking = settings_of(2, alpha), Ranking(2, alpha)
         found = can_improve(alive, finished, tf.fill([4], 7), settings, ranking)
@@ -332,8 +332,7 @@ def test_fewer_hypotheses_than_beams():
     # One token and EOS: two hypotheses within two tokens, however many beams.
     tables = random_tables(17, 1, 4, 3)
     tables[:, :, [PAD, BOS]] = -np.inf
-    result = table_search(tables, [2], settings_of(4, 0.6))
-    (_, lengths, scores, _), ids = result, result.ids
+    ids, lengths, scores, *_ = table_search(tables, [2], settings_of(4, 0.6))
     assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
     assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
     assert lengths[0, 2:].tolist() == [0, 0]
@@ -356,16 +355,14 @@ def test_result_does_not_depend_on_the_batch(beam_size):
 
 
 def test_maximum_length_of_zero_gives_the_empty_hypothesis():
-    result = table_search(random_tables(0, 2, 4, 1), [0, 0], settings_of(2))
-    (_, lengths, scores, _), ids = result, result.ids
+    ids, lengths, scores, *_ = table_search(random_tables(0, 2, 4, 1), [0, 0], settings_of(2))
     assert ids.shape == (2, 2, 0)
     assert lengths.tolist() == [[0, 0], [0, 0]]
     assert scores.tolist() == [[0.0, -math.inf]] * 2
 
 
 def test_empty_batch():
-    result = table_search(random_tables(0, 0, 4, 2), [], settings_of(3))
-    (_, lengths, scores, _), ids = result, result.ids
+    ids, lengths, scores, *_ = table_search(random_tables(0, 0, 4, 2), [], settings_of(3))
     assert ids.shape == (0, 3, 0)
     assert lengths.shape == scores.shape == (0, 3)
 
@@ -377,7 +374,7 @@ def test_special_ids_are_parameters():
     permuted = exchanged.copy()
     permuted[:, code((EOS,), 5)] = exchanged[:, code((A,), 5)]
     settings = SearchSettings(DecodingConfig(2, alpha=0.0), bos_id=0, eos_id=A, pad_id=1)
-    ids = table_search(permuted, [3], settings).ids
+    ids = table_search(permuted, [3], settings)[0]
     assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
 
 
@@ -401,9 +398,9 @@ def test_n_best_asks_less_and_keeps_the_best():
     scores = [result.scores[:, 0] for result in steps.values()]
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
     scores = tf.constant([[-1.0, -9.0]])
-    tokens = tf.zeros([1, 2, 7, 2], tf.int32)
-    finished = Hypotheses(tokens, tf.ones([1, 2], tf.int32), scores, scores)
-    alive = Alive(tokens, tf.constant([[-3.0, -9.0]]))
+    ids = tf.zeros([1, 2, 7], tf.int32)
+    finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
+    alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
         settings = settings_of(2, 0.0, n_best=n_best)
         ranking = Ranking(settings.options.exact, settings.options.alpha)

@@ -68,7 +68,7 @@ def search(tables, settings, phrases, prefix=None):
     cache = Cache(empty, (tf.constant(tables),))
     required = None if phrases is None else as_tensor(phrases)
     max_lengths = tf.fill([len(tables)], LENGTH)
-    found = beam_search(step_fn, cache, max_lengths, settings, prefix, required)
+    found = beam_search(step_fn, cache, max_lengths, settings, prefix, required, aligned=True)
     found = Hypotheses(*[part.numpy() for part in found])
     assert_alignment(found, lambda prefix: prefix[-1] if prefix else BOS)
     return found

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
-from keras_transformer.search.alignment import alignment, words_of
+from keras_transformer.search.alignment import alignment
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Found, Request
@@ -359,18 +359,20 @@ def assert_aligned(found, engine, sources):
 @pytest.mark.parametrize("sampling", [None, SamplingConfig(temperature=1.5, seed=3)])
 def test_a_search_aligns_as_explanations_do(make_model, sampling):
     models = [make_model(num_layers=2), make_model(num_layers=1, norm="pre")]
-    long = rows(*np.random.default_rng(2).integers(4, 99, [8, 12]).tolist())
-    sources = [*SOURCES, *(np.append(row, EOS_ID) for row in long)]
+    more = np.random.default_rng(2).integers(4, 99, [8, 12])
+    sources = [*SOURCES, *(np.append(row, EOS_ID).astype(np.int32) for row in more)]
+    prefix = rows([80, 81], *[[] for _ in sources[1:]])
+    request = Request(sources, prefix, exact=3, aligned=True)
     for members in (models[:1], models):
         engine = engine_with(members, settings_of(3, extra_length=4, sampling=sampling))
-        assert_aligned(engine.search(Request(sources, exact=3)), engine, sources)
+        found = engine.search(request)
+        assert_aligned(found, engine, sources)
+        plain = engine.search(request._replace(aligned=False))
+        assert_found(found, plain)
+        assert plain.alignment is None
         if sampling is None:
-            phrases = [[], rows([33, 44]), *[[] for _ in sources[2:]]]
-            prefix = rows([80, 81], *[[] for _ in sources[1:]])
-            found = engine.search(Request(sources, prefix, phrases, exact=3))
-            assert_aligned(found, engine, sources)
             greedy = engine_with(members, GREEDY)
-            assert_aligned(greedy.search_greedily(Request(sources)), greedy, sources)
+            assert_aligned(greedy.search_greedily(request), greedy, sources)
 
 
 def test_targets_are_scored_and_explained(engine, small):
@@ -385,7 +387,7 @@ def test_targets_are_scored_and_explained(engine, small):
     full = engine.explain(SOURCES, TARGETS, attention=True)
     for explained in (plain, full):
         np.testing.assert_allclose(explained.log_probs, wanted, rtol=1e-4, atol=1e-5)
-        wanted_alignment = alignment([tf.unstack(maps.memory, axis=1)], words_of(mask))
+        wanted_alignment = alignment([tf.unstack(maps.memory, axis=1)], mask)
         np.testing.assert_array_equal(explained.alignment, wanted_alignment)
     assert plain.encoder is plain.decoder is plain.memory is None
     for found, part in zip((full.encoder, full.decoder, full.memory), maps, strict=True):
@@ -401,8 +403,10 @@ def test_the_score_of_what_was_found_is_that_of_the_search(engine):
 
 def test_what_an_engine_has(engine, greedy_engine, small):
     always = ["align_ids", "score_ids", "search_ids"]
+    greedy = ["greedy_ids", "aligned_greedy_ids", *always, "attention_ids", "constrain_ids"]
+    assert greedy_engine.functions == sorted(greedy)
+    always.append("aligned_search_ids")
     assert engine.functions == sorted([*always, "attention_ids", "constrain_ids"])
-    assert greedy_engine.functions == sorted([*engine.functions, "greedy_ids"])
     assert engine_with(small, constraints=False).functions == sorted([*always, "attention_ids"])
     drawn = settings_of(1, sampling=SamplingConfig())
     assert engine_with(small, drawn).functions == sorted([*always, "attention_ids"])
