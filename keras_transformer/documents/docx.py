@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 
 from keras_transformer.documents.archive import Archive, Package, Reader, read_archive
 from keras_transformer.documents.drawings import ALTERNATIVES, DRAWINGS, paragraph_in
-from keras_transformer.documents.open_xml import is_on, readers_by_type, type_of, types_in
-from keras_transformer.documents.runs import Runs, tags_of_runs
+from keras_transformer.documents.open_xml import readers_by_type, type_of, types_in
+from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
-from keras_transformer.documents.segments import Parts, Segment
+from keras_transformer.documents.segments import Parts, Segment, has_language
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 _MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
@@ -38,7 +38,6 @@ _CODE = re.compile(
     r"(source|preformatted|plain)text\w*",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(r"<(?P<name>[^\s/>]+)>\s*</(?P=name)>|<[^\s/>]+\s*/>")
 # Names of attributes, without prefix, that people see; by elements.
 _ATTRIBUTES = {
     **ALTERNATIVES,
@@ -59,8 +58,7 @@ def read(content: bytes, target: str | None, most_markup: int) -> Archive:
 def _find_readers(target: str | None, package: Package) -> dict[str, Reader]:
     readers = {_TEXTS: _read_member, type_of("numbering"): _read_numbering, **DRAWINGS}
     if target is not None:
-        languages = functools.partial(_read_languages, target.replace("_", "-"))
-        readers[type_of("styles|settings")] = languages
+        readers[type_of("styles|settings")] = functools.partial(_read_languages, target)
     return readers_by_type(types_in(package, "Word", _MAIN), readers)
 
 
@@ -113,8 +111,7 @@ class _Reader:
             elif child.name == "a:p":
                 yield from paragraph_in(self.xml, child, self._left)
             else:
-                yield from self.xml.attributes(child, _ATTRIBUTES.get(child.local, ()))
-                yield from self.found_in(child)
+                yield from self._found_at(child)
 
     def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
         properties = paragraph.child("w:pPr")
@@ -168,7 +165,7 @@ class _Reader:
             if child is not inner and inner is not element:
                 found += self.found_in(child)
         parts = self.xml.parts([one for one in found if one.end <= end], start, end)
-        runs.begin(self.xml.source(start, end), parts if _has_language(parts) else ())
+        runs.begin(self.xml.source(start, end), parts if has_language(parts) else ())
 
     def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
         """Adds a field."""
@@ -198,7 +195,7 @@ class _Reader:
     def _add_run(self, runs: Runs, run: XmlElement) -> None:
         properties = run.child("w:rPr")
         written = self.xml.source(properties.start, properties.end) if properties else ""
-        names = [one.name for one in properties.elements if is_on(one)] if properties else []
+        names = [one.name for one in properties.elements if _is_on(one)] if properties else []
         kind = "hidden" if "w:vanish" in names else "code"
         is_kept = kind == "hidden" or _is_code(properties, "w:rStyle")
         if _field_signs(run) or run.child("w:instrText") or (is_kept and run.child("w:t")):
@@ -228,7 +225,7 @@ class _Reader:
         languages = [one for one in properties.elements if one.name == "w:lang"]
         without = [Found(one.start, one.end, ()) for one in languages]
         written = "".join(self.xml.parts(without, properties.start, properties.end))
-        return "" if _EMPTY.fullmatch(written) else written
+        return "" if EMPTY_PROPERTIES.fullmatch(written) else written
 
     def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
         """Adds an untranslated element; text boxes and alternative texts in it are translated."""
@@ -241,15 +238,11 @@ class _Reader:
         parts = self.xml.parts(found, element.start, element.end)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"
         text = element.text.strip() if element.name.startswith("m:") else ""
-        runs.kept(source, text, (before, *parts, after) if _has_language(parts) else ())
+        runs.kept(source, text, (before, *parts, after) if has_language(parts) else ())
 
     def _found_at(self, element: XmlElement) -> Iterator[Found]:
         yield from self.xml.attributes(element, _ATTRIBUTES.get(element.local, ()))
         yield from self.found_in(element)
-
-
-def _has_language(parts: Parts) -> bool:
-    return any(isinstance(part, Segment) for part in parts)
 
 
 def _shown(element: XmlElement) -> str:
@@ -259,6 +252,11 @@ def _shown(element: XmlElement) -> str:
 
 def _is_ruby_base(element: XmlElement) -> bool:
     return element.name == "w:rubyBase"
+
+
+def _is_on(element: XmlElement) -> bool:
+    """Whether a property is on, such as <w:vanish/>; w:val may switch it off."""
+    return element.attributes.get("w:val") not in ("0", "false", "off")
 
 
 def _is_code(properties: XmlElement | None, name: str) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from keras_transformer.documents.archive import Reader
 from keras_transformer.documents.open_xml import type_of
-from keras_transformer.documents.runs import Runs, tags_of_runs
+from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
-from keras_transformer.documents.segments import Parts, Segment
+from keras_transformer.documents.segments import Parts, Segment, has_language
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 # Names of attributes, without prefix, that people see; by elements.
@@ -24,7 +24,6 @@ ALTERNATIVES = {
 }
 _NUMBERS = ("c:numCache", "c:numLit", "cx:numDim")
 _NAMES = ("c:v", "cx:v", "cx:pt")  # of series and categories
-_EMPTY = re.compile(r"<(?P<name>[^\s/>]+)\s*(/>|></(?P=name)>)")
 # Notes of the spelling checker.
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean)=("[^"]*"|'[^']*')""")
 
@@ -89,5 +88,5 @@ def _add_run(xml: XmlSource, runs: Runs, run: XmlElement) -> None:
         for part in xml.parts(tooltips, properties.start, properties.end)
     )
     source = _CHECKED.sub("", xml.source(properties.start, properties.end))
-    has_tooltip = any(isinstance(part, Segment) for part in parts)
-    runs.text("" if _EMPTY.fullmatch(source) else source, text.text, parts if has_tooltip else ())
+    source = "" if EMPTY_PROPERTIES.fullmatch(source) else source
+    runs.text(source, text.text, parts if has_language(parts) else ())

@@ -52,7 +52,9 @@ def _readers(package: Package) -> Iterator[tuple[str, Reader]]:
         yield name, _read_titles
         for item in package.xml(name).root.walk():
             if item.local == "item":
-                path = posixpath.join(posixpath.dirname(name), unquote(item.attributes["href"]))
+                path = posixpath.join(
+                    posixpath.dirname(name), unquote(item.attributes.get("href", ""))
+                )
                 reader = _BY_TYPE.get(item.attributes.get("media-type", "").lower())
                 if reader is not None:
                     yield posixpath.normpath(path), reader
@@ -73,8 +75,7 @@ def _refuse_protection(package: Package, readers: dict[str, Reader]) -> None:
 
 
 def _read_member(reader: Reader, target: str | None, text: str, left: Counter[str]) -> Parts:
-    language = target and target.replace("_", "-")
-    return reader(text if language is None else _in_language(text, language), left)
+    return reader(text if target is None else _in_language(text, target), left)
 
 
 def _in_language(text: str, language: str) -> str:
@@ -94,8 +95,7 @@ def _read_chapter(text: str, left: Counter[str]) -> Parts:
 
 def _read_titles(text: str, left: Counter[str]) -> Parts:
     xml = XmlSource(text)
-    titles = [element for element in xml.root.walk() if element.name in _TITLES]
-    return xml.parts(found for title in titles for found in xml.content(title))
+    return xml.parts(xml.contents(_TITLES))
 
 
 _BY_TYPE = {

@@ -107,7 +107,8 @@ def read_document(
         raise InputError("format", rule, f"{format}: {error}") from None
     reader = getattr(module, kind.reader)
     options = {"columns": columns} if kind.has_columns else {}
-    options |= {"target": target} if kind.has_language else {}
+    if kind.has_language:
+        options["target"] = target and target.replace("_", "-")  # as documents write it
     rule = f"must be {'bytes' if kind.is_archive else 'a str'} in format {format}"
     require(isinstance(text, bytes) == kind.is_archive, "text", rule, type(text).__name__)
     if kind.is_archive:

@@ -26,7 +26,14 @@ from keras_transformer.documents.segment_builder import (
     joined,
     with_found,
 )
-from keras_transformer.documents.segments import Document, Parts, Piece, Segment, writing_with
+from keras_transformer.documents.segments import (
+    Document,
+    Parts,
+    Piece,
+    Segment,
+    has_language,
+    writing_with,
+)
 
 
 def _names(names: str) -> frozenset[str]:
@@ -157,7 +164,7 @@ class Tag(NamedTuple):
         if not any(name in _TRANSLATED_ATTRIBUTES and value for name, value in self.attributes):
             return ()
         parts = with_found(lambda start, end: self.source[start:end], _values_in(self))
-        return parts if any(isinstance(part, Segment) for part in parts) else ()
+        return parts if has_language(parts) else ()
 
 
 def _values_in(tag: Tag) -> Iterator[Found]:
@@ -261,7 +268,7 @@ def _parts_of_drawing(tags: Sequence[Tag], write: Callable[[Sequence[Piece]], st
                     add_tag(builder, tag)
             parts += builder.parts()
         number = end
-    return joined(parts) if any(isinstance(part, Segment) for part in parts) else ()
+    return joined(parts) if has_language(parts) else ()
 
 
 def add_tag(builder: SegmentBuilder, tag: Tag) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from keras_transformer.documents.archive import PLACE, Package, Reader
 from keras_transformer.documents.segments import Parts
-from keras_transformer.documents.xml_source import XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlSource
 from keras_transformer.errors import require
 
 _TYPES = "[Content_Types].xml"
@@ -65,13 +65,7 @@ def readers_by_type(
 def read_properties(text: str, left: Counter[str]) -> Parts:
     """Reads the title and the description in a document's properties."""
     xml = XmlSource(text)
-    titles = [element for element in xml.root.walk() if element.name in _TITLES]
-    return xml.parts(found for title in titles for found in xml.content(title))
-
-
-def is_on(element: XmlElement) -> bool:
-    """Whether a property is on, such as <w:vanish/>; w:val may switch it off."""
-    return element.attributes.get("w:val") not in ("0", "false", "off")
+    return xml.parts(xml.contents(_TITLES))
 
 
 def _extension(name: str) -> str:

@@ -53,7 +53,7 @@ _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 
 def read(content: bytes, target: str | None, most_markup: int) -> Archive:
     """Reads a document that will be translated into the language `target`, if known."""
-    read_text = functools.partial(_read_member, target and target.replace("_", "-"))
+    read_text = functools.partial(_read_member, target)
 
     def find_readers(package: Package) -> dict[str, Reader]:
         package.require_member(_MAIN)

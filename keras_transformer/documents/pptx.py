@@ -20,8 +20,7 @@ _MAIN = type_of(r"(presentation|slideshow|template|addin)(\.macroEnabled)?\.main
 
 def read(content: bytes, target: str | None, most_markup: int) -> Archive:
     """Reads a presentation that will be translated into the language `target`, if known."""
-    find_readers = functools.partial(_find_readers, target and target.replace("_", "-"))
-    return read_archive(content, find_readers, most_markup)
+    return read_archive(content, functools.partial(_find_readers, target), most_markup)
 
 
 def _find_readers(target: str | None, package: Package) -> dict[str, Reader]:
@@ -68,7 +67,5 @@ def _has_prompt(shape: XmlElement) -> bool:
 def _read_comments(text: str, left: Counter[str]) -> Parts:
     """Reads comments: texts, or in newer versions paragraphs."""
     xml = XmlSource(text)
-    texts = [element for element in xml.root.walk() if element.name == "p:text"]
-    if texts:
-        return xml.parts(found for element in texts for found in xml.content(element))
-    return xml.parts(found_in(xml, xml.root, left))
+    texts = list(xml.contents(("p:text",)))
+    return xml.parts(texts or found_in(xml, xml.root, left))

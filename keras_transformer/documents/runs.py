@@ -9,6 +9,7 @@ with the properties of the elements around it.
 """
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -18,6 +19,7 @@ from keras_transformer.documents.segment_builder import SegmentBuilder
 from keras_transformer.documents.segments import MarkKind, Parts, Piece, Segment
 from keras_transformer.documents.xml_source import with_ranges, write_text
 
+EMPTY_PROPERTIES = re.compile(r"<(?P<name>[^\s/>]+)>\s*</(?P=name)>|<[^\s/>]+\s*/>")
 _RUN = "run"  # the name of elements that are properties; a link's name is its tag
 
 

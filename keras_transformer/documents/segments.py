@@ -171,6 +171,11 @@ class Segment:
 Parts = tuple[str | Segment, ...]
 
 
+def has_language(parts: Iterable[str | Segment]) -> bool:
+    """Whether there is a segment among parts."""
+    return any(isinstance(part, Segment) for part in parts)
+
+
 @dataclasses.dataclass(frozen=True)
 class Document:
     """A document that was read: its unchanged and translatable parts, in order.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.segment_builder import joined
-from keras_transformer.documents.segments import Document, Segment, embedded
+from keras_transformer.documents.segments import Document, Segment, embedded, has_language
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
 
@@ -78,7 +78,7 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
                 row += _csv_parts(cell, language, separator)
             elif cell:
                 row.append(_csv_row([cell], separator))
-        parts += row if _has_segment(row) else [_csv_row(cells, separator)]
+        parts += row if has_language(row) else [_csv_row(cells, separator)]
         parts.append(line_end)
     return Document(joined(parts))
 
@@ -114,10 +114,6 @@ def _lines(text: str) -> list[str]:
 def _cell(text: str, language: str, escape: Callable[[str], str]) -> Parts:
     """Returns the parts of a cell's text, each escaped for the table by `escape`."""
     return list(embedded(read_document(text, "text", language), escape))
-
-
-def _has_segment(parts: Parts) -> bool:
-    return any(isinstance(part, Segment) for part in parts)
 
 
 def _in_tsv(text: str) -> str:
@@ -202,7 +198,7 @@ def _json_parts(content: str, number: int, columns: Sequence[str], language: str
                 parts += [', "' if text_place else '"', *_cell(text, language, in_quotes), '"']
             parts.append("]")
     parts.append("}")
-    return parts if _has_segment(parts) else [content]
+    return parts if has_language(parts) else [content]
 
 
 def _as_json(value: Any, ensure_ascii: bool) -> str:

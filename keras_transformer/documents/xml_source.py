@@ -220,6 +220,12 @@ class XmlSource:
             segment = Segment(self.source(start, end), [element.text], write_text)
             yield Found(start, end, [segment])
 
+    def contents(self, names: Container[str]) -> Iterator[Found]:
+        """Yields the texts of all elements with these names, as `content` does."""
+        for element in self.root.walk():
+            if element.name in names:
+                yield from self.content(element)
+
     def attributes(self, element: XmlElement, names: Container[str]) -> Iterator[Found]:
         """Yields the values of the attributes with these names, without prefix, with language."""
         values = {name.rpartition(":")[2]: value for name, value in element.attributes.items()}

@@ -696,6 +696,12 @@ def test_pieces_that_stay_are_counted():
     assert left == {"deleted": 1, "field": 1}
 
 
+def test_an_item_of_a_book_may_lack_its_path():
+    package = PACKAGE.format("").replace("<manifest>", "<manifest><item media-type='text/html'/>")
+    found, _ = read_members(archive("epub", "<p>a</p>", a_opf=package), "epub")
+    assert "<p>A</p>" in found["chapter.xhtml"]
+
+
 def test_a_chapter_is_xml_even_if_it_does_not_say_so(capsys):
     members = {"chapter_xhtml": "<span>A dog.</span>"}
     found, left = read_members(
