@@ -13,8 +13,9 @@ Prints one JSON line.
   placeholders and roles, and of entries that had a translation and changed.
 - `paragraphs`: BLEU of paragraphs, translated as whole texts and sentence by sentence. --source and
   --target have one sentence per line; a paragraph is 1 to 8 lines, joined by spaces.
-- `speed`: sentences per second, translating the lines as one document of one-line paragraphs and,
-  in turn, one by one; and the ratio of the two.
+- `speed`: sentences per second, translating the lines one by one; in turn, as one document of
+  one-line paragraphs; and as Markdown in which every fifth line has a bold word. The ratios of
+  these to the first are medians over the rounds.
 """
 
 import argparse
@@ -261,11 +262,15 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
     lines = [f"{number} {line}" for number in range(repeats) for line in sources]
     lines = lines[: arguments.lines]
     text = "\n".join(lines)
-    seconds: dict[str, list[float]] = {"documents": [], "lines": []}
+    marked = "\n\n".join(with_bold(line) if i % 5 == 0 else line for i, line in enumerate(lines))
+    language = arguments.language
     calls = {
-        "documents": lambda: translator.translate_document(text, language=arguments.language),
-        "lines": lambda: translator.translate(lines),
+        # As documents do it: without scores, and only the best translation.
+        "lines": lambda: translator.translate_coded(lines, scores=False, exact=1),
+        "documents": lambda: translator.translate_document(text, language=language),
+        "marked": lambda: translator.translate_document(marked, "markdown", language),
     }
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(arguments.rounds + 1):
         for name, call in calls.items():
             begun = time.perf_counter()
@@ -274,13 +279,23 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
             log(f"round {number} of {arguments.rounds}, {name}: {taken:.1f} s")
             if number > 0:  # the first round traces graphs
                 seconds[name].append(taken)
-    of_documents, of_lines = seconds["documents"], seconds["lines"]
-    ratios = [line / document for document, line in zip(of_documents, of_lines, strict=True)]
+
+    def ratio(name):
+        pairs = zip(seconds["lines"], seconds[name], strict=True)
+        return round(statistics.median(lines / other for lines, other in pairs), 3)
+
     return {
-        "lines": len(lines),
+        "sentences": len(lines),
         **{name: round(len(lines) / statistics.median(each)) for name, each in seconds.items()},
-        "ratio": round(statistics.median(ratios), 3),
+        "ratios": {name: ratio(name) for name in ("documents", "marked")},
     }
+
+
+def with_bold(line: str) -> str:
+    """Makes the middle word of a line bold in Markdown."""
+    words = line.split()
+    words[len(words) // 2] = f"**{words[len(words) // 2]}**"
+    return " ".join(words)
 
 
 if __name__ == "__main__":

@@ -119,16 +119,13 @@ def is_replaced(character: str) -> bool:
 
 
 def translator(way) -> DocumentTranslator:
-    def align(texts):
+    def translate(texts, aligned):
         return [way(text) for text in texts]
-
-    def translate(texts):
-        return [way(text).text for text in texts]
 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
-    return DocumentTranslator(Model(translate, align, count_subwords, 200), "en", "keep", "chr")
+    return DocumentTranslator(Model(translate, count_subwords, 200), "en", "keep", "chr")
 
 
 def compare(path: Path, content: bytes, result: bytes, counts: Counter) -> None:

@@ -87,7 +87,9 @@ _TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder")
 _WITHOUT_SHOWN_ATTRIBUTES = ("link", "style")
 
 _S = r" \t\n\f\r"
-_SPACE = re.compile(rf"([{_S}]+)")
+_SPACE = re.compile(rf"[{_S}]+")
+# All white space but for single spaces between words.
+_SPACE_TO_COLLAPSE = re.compile(rf"(\A[{_S}]+|[{_S}]+\Z|[{_S}]{{2,}}|(?! )[{_S}])")
 _VALUE = rf""""[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^{_S}"'>][^{_S}>]*"""
 _ATTRIBUTE = re.compile(rf"(?P<name>[^{_S}/>][^{_S}/>=]*)(?:[{_S}]*=[{_S}]*(?P<value>{_VALUE}))?")
 # Tags and comments by the standard (WHATWG HTML, 13.2.5); the rest is text.
@@ -355,7 +357,7 @@ def _shown(tags: Sequence[Tag]) -> str:
 
 def add_text(builder: SegmentBuilder, source: str) -> None:
     """Adds text, collapsing white space."""
-    for number, piece in enumerate(_SPACE.split(source)):
+    for number, piece in enumerate(_SPACE_TO_COLLAPSE.split(source)):
         if number % 2:
             builder.space(piece)
         elif piece:

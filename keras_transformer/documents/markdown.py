@@ -34,7 +34,10 @@ from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts
 _MAX_NESTING = 40  # blocks and brackets; anything deeper is not translated
 
 _LINE_END = re.compile(r"\r\n?|\n")
-_SPACE_OR_URL = re.compile(r"([ \t]+|(?:https?://|www\.)[^\s<>\[\]`*|]*[\w/])")
+# White space but for single spaces between words; a URL.
+_SPACE_OR_URL = re.compile(
+    r"(\A[ \t]+|[ \t]+\Z|[ \t]{2,}|\t|(?:https?://|www\.)[^\s<>\[\]`*|]*[\w/])"
+)
 _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z))?")
 
 # Extensions that are not language; the first pattern's stand for words.

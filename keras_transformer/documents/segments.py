@@ -156,6 +156,8 @@ class Segment:
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":
         """Returns a segment with spans of the text turned into marks, except within marks."""
+        if not spans:
+            return self
         nodes, _ = _with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
         return dataclasses.replace(self, nodes=nodes)
 

@@ -6,8 +6,8 @@ from keras_transformer.documents.translation import AlignedText
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedTranslation, Translation
 
-# Sentences, and whether they are aligned -> the translations of each, best first.
-Search = Callable[[Sequence[str], bool], list[list[Translation]] | list[list[AlignedTranslation]]]
+# Sentences, and whether each is aligned -> the translations of each, best first.
+Search = Callable[[Sequence[str], Sequence[bool]], list[list[Translation | AlignedTranslation]]]
 
 
 class SentenceSearch:
@@ -25,28 +25,29 @@ class SentenceSearch:
         self._counts = counts
         self._found: dict[tuple[str, bool], list] = {}
 
-    def translate(self, rank: int, texts: Sequence[str]) -> list[str]:
-        """Returns the translation of each text with this rank, from 0, or its last one."""
-        return [answer.text for answer in self._answers(rank, texts, aligned=False)]
+    def translate(
+        self, rank: int, texts: Sequence[str], aligned: Sequence[bool]
+    ) -> list[AlignedText]:
+        """Returns the translation of each text with this rank, from 0, or its last one.
 
-    def align(self, rank: int, texts: Sequence[str]) -> list[AlignedText]:
-        """Returns the same translations with their alignments."""
-        answers = self._answers(rank, texts, aligned=True)
-        return [
-            AlignedText(answer.text, answer.pair.links(text, answer.text))
-            for text, answer in zip(texts, answers, strict=True)
-        ]
-
-    def _answers(self, rank: int, texts: Sequence[str], aligned: bool) -> list:
+        Args:
+            rank: the rank.
+            texts: the texts.
+            aligned: whether each is aligned with its translation.
+        """
         find = self._search_once if self._keeps_answers else self._search
         answers = [row[min(rank, len(row) - 1)] for row in find(texts, aligned)]
         if self._counts is not None:
             self._counts.add(answers)
-        return answers
+        return [
+            AlignedText(answer.text, answer.pair.links(text, answer.text) if is_aligned else ())
+            for text, is_aligned, answer in zip(texts, aligned, answers, strict=True)
+        ]
 
-    def _search_once(self, texts: Sequence[str], aligned: bool) -> list[list]:
-        missing = [text for text in dict.fromkeys(texts) if (text, aligned) not in self._found]
+    def _search_once(self, texts: Sequence[str], aligned: Sequence[bool]) -> list[list]:
+        asked = list(zip(texts, aligned, strict=True))
+        missing = [pair for pair in dict.fromkeys(asked) if pair not in self._found]
         if missing:
-            rows = self._search(missing, aligned)
-            self._found |= {(text, aligned): row for text, row in zip(missing, rows, strict=True)}
-        return [self._found[text, aligned] for text in texts]
+            rows = self._search(*zip(*missing, strict=True))
+            self._found |= dict(zip(missing, rows, strict=True))
+        return [self._found[pair] for pair in asked]

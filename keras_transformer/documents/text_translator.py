@@ -54,22 +54,22 @@ class TextTranslator(Translator):
         texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Iterable[str] | None = None,
-        aligned: bool = False,
+        aligned: Sequence[bool] = (),
         required_phrases: Iterable[Iterable[str]] | None = None,
         scores: bool = True,
         exact: int | None = None,
-    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+    ) -> list[list[Translation | AlignedTranslation]]:
         """Translates as `Translator.translate_coded` does, but uses the memory where it can."""
         search = functools.partial(
             super().translate_coded,
             progress=progress,
             target_prefixes=target_prefixes,
-            aligned=aligned,
             scores=scores,
             exact=exact,
         )
         if len(self.memory) == 0 or target_prefixes is not None:
-            return search(texts, required_phrases=required_phrases)
+            return search(texts, aligned=aligned, required_phrases=required_phrases)
+        aligned = aligned or [False] * len(texts)
         phrases: Sequence[Sequence[str]] = [()] * len(texts)
         if required_phrases is not None:
             phrases = as_text_lists(required_phrases, "required_phrases")
@@ -78,16 +78,27 @@ class TextTranslator(Translator):
         known = [place for place, target in enumerate(found) if target is not None]
         rest = [place for place, target in enumerate(found) if target is None]
         remembered = self._remembered(
-            [texts[place] for place in known], [found[place] for place in known], aligned, scores
+            [texts[place] for place in known],
+            [found[place] for place in known],
+            [aligned[place] for place in known],
+            scores,
         )
         rest_phrases = None if required_phrases is None else [phrases[place] for place in rest]
-        searched = search([texts[place] for place in rest], required_phrases=rest_phrases)
+        searched = search(
+            [texts[place] for place in rest],
+            aligned=[aligned[place] for place in rest],
+            required_phrases=rest_phrases,
+        )
         answers = dict(zip([*known, *rest], [*remembered, *searched], strict=True))
         return [answers[place] for place in range(len(texts))]
 
     def _remembered(
-        self, texts: Sequence[str], targets: Sequence[str], aligned: bool, scores: bool
-    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str],
+        aligned: Sequence[bool],
+        scores: bool,
+    ) -> list[list[Translation | AlignedTranslation]]:
         """Makes answers from translations in the memory; the model scores and aligns them."""
         tokens = [len(ids) + 1 for ids in encoded(self.vocabularies.target, targets)]
         answers = [
@@ -102,10 +113,12 @@ class TextTranslator(Translator):
                 )
                 for answer, found in zip(answers, self.score(texts, targets), strict=True)
             ]
-        if not aligned:
-            return [[answer] for answer in answers]
-        pairs = self.align(texts, targets)
-        return [[AlignedTranslation(*row, pair)] for row, pair in zip(answers, pairs, strict=True)]
+        rows: list[list[Translation | AlignedTranslation]] = [[answer] for answer in answers]
+        places = [place for place, is_aligned in enumerate(aligned) if is_aligned]
+        pairs = self.align([texts[i] for i in places], [targets[i] for i in places])
+        for place, pair in zip(places, pairs, strict=True):
+            rows[place] = [AlignedTranslation(*answers[place], pair)]
+        return rows
 
     def translate_document(
         self,
@@ -190,7 +203,7 @@ class TextTranslator(Translator):
         # By expected utility, any translation that the search finds can be the best.
         exact = count if self.config.mbr is None else self.config.exact
 
-        def search(texts: Sequence[str], aligned: bool) -> list[list]:
+        def search(texts: Sequence[str], aligned: Sequence[bool]) -> list[list]:
             return self.translate_coded(
                 self.with_codes(texts, to),
                 aligned=aligned,
@@ -212,7 +225,6 @@ class TextTranslator(Translator):
         models = [
             Model(
                 functools.partial(sentences.translate, rank),
-                functools.partial(sentences.align, rank),
                 self.count_subwords,
                 limit,
                 knows,

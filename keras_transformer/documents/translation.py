@@ -38,8 +38,8 @@ class AlignedText(NamedTuple):
 class Model(NamedTuple):
     """A translator of sentences."""
 
-    translate: Callable[[Sequence[str]], list[str]]
-    align: Callable[[Sequence[str]], list[AlignedText]]  # also translates
+    # Translates texts, and aligns those for which the second argument says so.
+    translate: Callable[[Sequence[str], Sequence[bool]], list[AlignedText]]
     count_subwords: Callable[[Sequence[str]], list[int]]
     limit: int  # maximum subwords of a sentence
     # Whether a text is in the translation memory, and so is not translated by the model.
@@ -263,12 +263,11 @@ class DocumentTranslator:
 
     def _translate(self, sentences: Sequence[_Sentence]) -> None:
         """Translates sentences, each distinct one once."""
-        needing = [each for each in sentences if each.needs_alignment]
-        marked = list(dict.fromkeys(each.given for each in needing))
-        found = dict(zip(marked, self.model.align(marked) if marked else [], strict=True))
-        plain = list(dict.fromkeys(each.given for each in sentences if each.given not in found))
-        texts = self.model.translate(plain) if plain else []
-        found.update(zip(plain, map(AlignedText, texts), strict=True))
+        aligned: dict[str, bool] = {}
+        for each in sentences:
+            aligned[each.given] = aligned.get(each.given, False) or each.needs_alignment
+        answers = self.model.translate(list(aligned), list(aligned.values()))
+        found = dict(zip(aligned, answers, strict=True))
         for sentence in sentences:
             sentence.take(found[sentence.given])
 

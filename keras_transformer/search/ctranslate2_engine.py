@@ -171,7 +171,7 @@ class CTranslate2Engine:
             target_prefix=prefix,
             max_decoding_length=limit,
             min_decoding_length=min(max(self._options.min_length - 1, 0), limit - 1),
-            return_attention=request.aligned,
+            return_attention=any(request.aligned),
             **self._search_options,
             **options,
         )
@@ -185,17 +185,18 @@ class CTranslate2Engine:
         """Returns each sentence's first `count` hypotheses, without scores."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
-        alignment = np.zeros_like(ids) if request.aligned else None
+        aligned = {place for place, is_aligned in enumerate(request.aligned) if is_aligned}
+        alignment = np.zeros_like(ids) if aligned else None
         lengths = np.zeros([len(rows), count], np.int32)
         for place, row in enumerate(rows):
             for rank, each in enumerate(row[:count]):
                 length = len(each.tokens)
                 ids[place, rank, :length] = [self._target_ids[token] for token in each.tokens]
-                if request.aligned and length > 0:
+                if place in aligned and length > 0:
                     alignment[place, rank, :length] = np.argmax(each.attention, axis=1)
                 lengths[place, rank] = length
-        places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
-        if request.aligned and self._search_options["beam_size"] > 1 and places:
+        places = [place for place in sorted(aligned) if len(request.ids[place]) > 1]
+        if self._search_options["beam_size"] > 1 and places:
             # A beam search returns the attention of another sentence for the first token.
             first = self._aligned([request.ids[place] for place in places], 1)
             alignment[places, :, 0] = first

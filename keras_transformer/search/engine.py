@@ -22,7 +22,8 @@ class Request(NamedTuple):
     phrases: Sequence[Rows] | None = None  # phrases that each source's target must contain
     exact: int = 1  # how many hypotheses must be the best ones; an engine may omit others
     alpha: float = 0.6  # for the length penalty (section 6.1)
-    aligned: bool = False  # whether alignments are needed; an engine may not have them
+    # Which sources need alignments; none if empty. An engine may not have them.
+    aligned: Sequence[bool] = ()
 
 
 class Found(NamedTuple):
@@ -36,7 +37,8 @@ class Found(NamedTuple):
     lengths: np.ndarray  # int32 [B, K], EOS included
     scores: np.ndarray | None  # float32 [B, K], log probability / length penalty (section 6.1)
     log_probs: np.ndarray | None  # float32 [B, K], natural logarithm
-    # int32 [B, K, T], a source position for each token; None if the search gives none
+    # int32 [B, K, T], a source position for each token of the sources that need it; None if the
+    # search gives none
     alignment: np.ndarray | None = None
 
     @property

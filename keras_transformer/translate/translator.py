@@ -155,7 +155,7 @@ class Translator:
             texts,
             progress=progress,
             target_prefixes=target_prefixes,
-            aligned=aligned,
+            aligned=[aligned] * len(texts),
             required_phrases=required_phrases,
             scores=scores,
         )
@@ -208,14 +208,15 @@ class Translator:
         texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Iterable[str] | None = None,
-        aligned: bool = False,
+        aligned: Sequence[bool] = (),
         required_phrases: Iterable[Iterable[str]] | None = None,
         scores: bool = True,
         exact: int | None = None,
-    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+    ) -> list[list[Translation | AlignedTranslation]]:
         """Like `translate`, for texts that already have codes; see `with_codes`.
 
         Args:
+            aligned: which texts get AlignedTranslations; none if empty.
             exact: how many of the translations must be the best ones; `config.exact` if None.
         """
         sources, truncated = self._encode_sources(texts)
@@ -230,7 +231,7 @@ class Translator:
                 phrases=None if phrases is None else _chosen(phrases, batch),
                 exact=exact,
                 alpha=self.config.alpha,
-                aligned=aligned,
+                aligned=_chosen(aligned, batch) if any(aligned) else (),
             )
             for batch in batches
         ]
@@ -238,10 +239,12 @@ class Translator:
         is_greedy = self.config.is_greedy and not needs_scores
         find = self.engine.search_greedily if is_greedy else self.engine.search
 
-        def search(request: Request, truncated: Sequence[bool]) -> list[list[Translation]]:
+        def search(
+            request: Request, truncated: Sequence[bool]
+        ) -> list[list[Translation | AlignedTranslation]]:
             found = find(request)
             rows = translations(found, self.vocabularies, truncated)
-            return self._aligned(request, found, rows, scores) if aligned else rows
+            return self._aligned(request, found, rows, scores) if any(request.aligned) else rows
 
         inputs = [
             (request, _chosen(truncated, batch))
@@ -427,21 +430,23 @@ class Translator:
 
     def _aligned(
         self, request: Request, found: Found, rows: list[list[Translation]], scores: bool
-    ) -> list[list[AlignedTranslation]]:
+    ) -> list[list[Translation | AlignedTranslation]]:
         """Adds the alignments to a batch's exact translations; with `scores`, of subwords, too."""
-        answers = [[] for _ in rows]
+        places = [place for place, is_aligned in enumerate(request.aligned) if is_aligned]
+        sources = _chosen(request.ids, places)
+        answers: dict[int, list[AlignedTranslation]] = {place: [] for place in places}
         for rank in range(request.exact):
-            lengths = found.lengths[:, rank]
-            targets = [ids[:end] for ids, end in zip(found.ids[:, rank], lengths, strict=True)]
+            ids, lengths = found.ids[places, rank], found.lengths[places, rank]
+            targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
             if scores or found.alignment is None:
-                pairs = self._align_pair((request.ids, targets))
+                pairs = self._align_pair((sources, targets))
             else:
-                explained = Explained(None, found.alignment[:, rank])
-                pairs = aligned_pairs(explained, self.vocabularies, request.ids, targets)
-            for answer, row, pair in zip(answers, rows, pairs, strict=True):
-                if rank < len(row):
-                    answer.append(AlignedTranslation(*row[rank], pair))
-        return answers
+                explained = Explained(None, found.alignment[places, rank])
+                pairs = aligned_pairs(explained, self.vocabularies, sources, targets)
+            for place, pair in zip(places, pairs, strict=True):
+                if rank < len(rows[place]):
+                    answers[place].append(AlignedTranslation(*rows[place][rank], pair))
+        return [answers.get(place, row) for place, row in enumerate(rows)]
 
     def _align_pair(self, pair: tuple[Rows, Rows]) -> list[AlignedPair]:
         """Aligns a batch's targets with its sources."""

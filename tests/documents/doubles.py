@@ -79,16 +79,16 @@ def _written(segment: Segment, change):
 def with_words_reversed(document):
     """Translates a document: capitalizes the words of each sentence and reverses their order."""
 
-    def align(texts):
-        return [_reversed(text) for text in texts]
-
-    def translate(texts):
-        return [answer.text for answer in align(texts)]
+    def translate(texts, aligned):
+        answers = zip(map(_reversed, texts), aligned, strict=True)
+        return [
+            answer if is_aligned else AlignedText(answer.text) for answer, is_aligned in answers
+        ]
 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
-    model = Model(translate, align, count_subwords, 400)
+    model = Model(translate, count_subwords, 400)
     return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.documents import document_file
 from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
-from keras_transformer.documents.translation import DocumentTranslator, Model
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answer_counts import AnswerCounts
 from tests.documents.archives import archive, content_of
 from tests.documents.doubles import run_on
@@ -23,11 +23,11 @@ class Shouter:
         self.checkpoint, self.calls = {"step": 7}, []
 
     def document_translator(self, language, case, terminology, to, counts):
-        def translate(texts):
+        def translate(texts, aligned):
             self.calls.append(list(texts))
-            return [text.upper() for text in texts]
+            return [AlignedText(text.upper()) for text in texts]
 
-        model = Model(translate, None, lambda texts: [len(text.split()) for text in texts], 50)
+        model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
         return DocumentTranslator(model, language or "en", case)
 
 

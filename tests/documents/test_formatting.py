@@ -16,20 +16,17 @@ from tests.documents.test_office import paragraph, run
 def without_red(parts):
     """Translates parts into capitals, without the word "red"."""
 
-    def aligned(text):
+    def answer(text):
         kept = [unit for unit in units(text) if text[slice(*unit)] != "red"]
         words = [capitals(text[start:end]) for start, end in kept]
         ends = accumulate(len(word) + 1 for word in words)
         targets = [(end - len(word) - 1, end - 1) for word, end in zip(words, ends, strict=True)]
         return AlignedText(" ".join(words), list(map(Link, kept, targets)))
 
-    def align(texts):
-        return [aligned(text) for text in texts]
+    def translate(texts, aligned):
+        return [answer(text) for text in texts]
 
-    def translate(texts):
-        return [answer.text for answer in align(texts)]
-
-    model = Model(translate, align, lambda texts: [1 for _ in texts], 400)
+    model = Model(translate, lambda texts: [1 for _ in texts], 400)
     return DocumentTranslator(model, "en", "keep").translate(parts)
 
 

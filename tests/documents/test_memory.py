@@ -60,12 +60,9 @@ class Recaller:
     def __init__(self):
         self.plain, self.aligned = [], []
 
-    def translate(self, texts):
-        self.plain += texts
-        return [MEMORY.find(text) or text.upper() for text in texts]
-
-    def align(self, texts):
-        self.aligned += texts
+    def translate(self, texts, aligned):
+        for text, is_aligned in zip(texts, aligned, strict=True):
+            (self.aligned if is_aligned else self.plain).append(text)
         answers = [MEMORY.find(text) or text.upper() for text in texts]
         return [
             AlignedText(answer, [Link((0, len(text)), (0, len(answer)))])
@@ -75,7 +72,6 @@ class Recaller:
     def translated(self, text, format="text", limit=50):
         model = Model(
             self.translate,
-            self.align,
             lambda texts: [len(text.split()) for text in texts],
             limit,
             lambda text: MEMORY.find(text) is not None,

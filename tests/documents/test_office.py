@@ -31,16 +31,14 @@ ARCHIVES = [name for name, format in FORMATS.items() if format.is_archive]
 def by_words(change, reverse=False, limit=400, has_alignment=True):
     """Returns a function that translates parts word by word, in order or in reverse."""
 
-    def align(texts):
+    def translate(texts, aligned):
         found = [_aligned(text, change, reverse) for text in texts]
         return found if has_alignment else [AlignedText(answer.text) for answer in found]
 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
-    model = Model(
-        lambda texts: [answer.text for answer in align(texts)], align, count_subwords, limit
-    )
+    model = Model(translate, count_subwords, limit)
     return DocumentTranslator(model, "en", "keep").translate
 
 

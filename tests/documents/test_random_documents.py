@@ -217,15 +217,12 @@ LONELY = {"markdown": "*_`~!<>[]()#|\\-\n", "html": "<>&'\"=/", "po": "<>`|:&\\"
 def translated(document, change):
     """Translates a document by changing its texts, with each word and sign in its place."""
 
-    def align(texts):
+    def translate(texts, aligned):
         return [
             AlignedText(change(text), [Link(unit, unit) for unit in units(text)]) for text in texts
         ]
 
-    def translate(texts):
-        return [change(text) for text in texts]
-
-    model = Model(translate, align, lambda texts: [len(text.split()) for text in texts], 400)
+    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 400)
     return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
 
 

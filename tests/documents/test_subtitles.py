@@ -140,8 +140,7 @@ def test_a_voice_and_a_position_stay_before_their_cue():
 def translated_as(text, words):
     """Translates every sentence of subtitles into the same words."""
     model = Model(
-        lambda texts: [words] * len(texts),
-        lambda texts: [AlignedText(words)] * len(texts),
+        lambda texts, aligned: [AlignedText(words)] * len(texts),
         lambda texts: [len(each.split()) for each in texts],
         400,
     )

@@ -45,13 +45,10 @@ def test_the_separator_is_that_of_the_first_line():
 def with_translation(text, format, columns, translation):
     """Translates the texts in a table's columns, in the same way as a document."""
 
-    def translate(texts):
-        return [translation(text) for text in texts]
+    def translate(texts, aligned):
+        return [AlignedText(translation(text)) for text in texts]
 
-    def align(texts):
-        return [AlignedText(text) for text in translate(texts)]
-
-    model = Model(translate, align, lambda texts: [len(text.split()) for text in texts], 400)
+    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 400)
     parts = read_document(text, format, "en", columns).parts
     return "".join(DocumentTranslator(model, "en", "keep").translate(parts))
 

@@ -32,21 +32,24 @@ class Shouter:
 
     @property
     def model(self):
-        return Model(self.translate, self.align, self.count_subwords, self.limit)
+        return Model(self.translate, self.count_subwords, self.limit)
 
     def change(self, text):
         return text.upper()
 
-    def translate(self, texts):
-        self.plain.append(list(texts))
-        return [self.change(text) for text in texts]
+    def translate(self, texts, aligned):
+        for asked, wanted in ((self.plain, False), (self.aligned, True)):
+            some = [
+                text
+                for text, is_aligned in zip(texts, aligned, strict=True)
+                if is_aligned is wanted
+            ]
+            if some:
+                asked.append(some)
+        return [self.answer(text) for text in texts]
 
-    def align(self, texts):
-        self.aligned.append(list(texts))
-        return [
-            AlignedText(self.change(text), [Link(unit, unit) for unit in units(text)])
-            for text in texts
-        ]
+    def answer(self, text):
+        return AlignedText(self.change(text), [Link(unit, unit) for unit in units(text)])
 
     def count_subwords(self, texts):
         return [len(text.split()) for text in texts]
@@ -271,8 +274,8 @@ def test_any_marks_come_back_once(count):
             ]
             return generator.choice(["", " "]).join(words)
 
-        def align(self, texts):
-            return [AlignedText(self.change(text)) for text in texts]
+        def answer(self, text):
+            return AlignedText(self.change(text))
 
     for _ in range(count):
         part = segment(inner())

@@ -220,7 +220,8 @@ def test_a_search_aligns_as_explanations_do(engines, options):
     sources = make_sources()
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
     for request in (Request(sources), Request(sources, prefix)):
-        request = request._replace(exact=options["beam_size"], aligned=True)
+        aligned = [True] * len(sources)
+        request = request._replace(exact=options["beam_size"], aligned=aligned)
         searches = [theirs.search]
         if options["beam_size"] == 1:
             searches.append(theirs.search_greedily)

@@ -362,12 +362,12 @@ def test_a_search_aligns_as_explanations_do(make_model, sampling):
     more = np.random.default_rng(2).integers(4, 99, [8, 12])
     sources = [*SOURCES, *(np.append(row, EOS_ID).astype(np.int32) for row in more)]
     prefix = rows([80, 81], *[[] for _ in sources[1:]])
-    request = Request(sources, prefix, exact=3, aligned=True)
+    request = Request(sources, prefix, exact=3, aligned=[True] * len(sources))
     for members in (models[:1], models):
         engine = engine_with(members, settings_of(3, extra_length=4, sampling=sampling))
         found = engine.search(request)
         assert_aligned(found, engine, sources)
-        plain = engine.search(request._replace(aligned=False))
+        plain = engine.search(request._replace(aligned=()))
         assert_found(found, plain)
         assert plain.alignment is None
         if sampling is None:

@@ -84,13 +84,10 @@ class FakeTranslator:
             self.calls.append(terminology)
 
         def of_rank(rank):
-            def translate(texts):
+            def translate(texts, aligned):
                 counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
-                return [row[min(rank, len(row) - 1)].text for row in rows]
-
-            def align(texts):
-                return [AlignedText(text) for text in translate(texts)]
+                return [AlignedText(row[min(rank, len(row) - 1)].text) for row in rows]
 
             def count_subwords(texts):
                 return [len(text.split()) for text in texts]
@@ -98,7 +95,7 @@ class FakeTranslator:
             def knows(text):
                 return text == "known."
 
-            model = Model(translate, align, count_subwords, limit=9, knows=knows)
+            model = Model(translate, count_subwords, limit=9, knows=knows)
             return DocumentTranslator(model, "en")
 
         return [of_rank(rank) for rank in range(count)]

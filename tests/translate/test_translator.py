@@ -575,12 +575,18 @@ def test_the_search_aligns_the_sentences_of_documents(translator_of, model):
     engine = translator.engine = CountingEngine(translator.engine)
     text = "Abc. Def %s ghi. Jkl %s mn."
     wanted = translator.translate_document(text)
-    assert engine.calls == {"search": 2}, "with marks, and without"
+    assert engine.calls == {"search": 1}, "with marks and without, together"
+    texts = ["abc", "def ghi", "jkl"]
+    rows = translator.translate_coded(texts, aligned=[False, True, False], scores=False)
+    plain = translator.translate_coded(texts, scores=False)
+    assert rows[1] == translator.translate(texts, aligned=True, scores=False)[1]
+    assert [rows[0], rows[2]] == [plain[0], plain[2]]
     # Exports of earlier versions have no alignment.
     search = engine.search
     engine.search = lambda request: search(request)._replace(alignment=None)
+    engine.calls.clear()
     assert translator.translate_document(text) == wanted
-    assert engine.calls["explain"] == 1
+    assert engine.calls == {"search": 1, "explain": 1}
 
 
 def test_terminology_of_documents(translator_of, model):
