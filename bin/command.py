@@ -454,7 +454,9 @@ def _help(program: str) -> str:
         groups.setdefault(heading, flags.FlagValues())[flag.name] = flag
     parts = [sys.modules["__main__"].__doc__ or ""]
     for heading, group in groups.items():
-        parts.append(f"{heading}:\n{group.get_help('  ', include_special_flags=False)}")
+        text = group.get_help("  ", include_special_flags=False)
+        text = re.sub(r"\n +\(default: ''\)", "", text)  # an empty default says nothing
+        parts.append(f"{heading}:\n{text}")
     parts.append("--helpfull also lists the flags of all libraries.")
     return "\n\n".join(part.strip("\n") for part in parts)
 

@@ -16,22 +16,34 @@ from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.file_arguments import AnyPath, FileArguments, Paths, file_source, paths_of
 from pipelines.preparation_config import PreparationConfig
+from pipelines.source_options import OPTION_NAMES, make_source
+from pipelines.text_files import AnyPath, Paths, paths_of
 from pipelines.training import train_on
 
 
 def prepare(
-    data_dir: AnyPath, train_source: Paths = (), train_target: Paths = (), **options: Any
+    data_dir: AnyPath,
+    train_source: Paths = (),
+    train_target: Paths = (),
+    *,
+    dataset: str = "files",
+    **options: Any,
 ) -> dict[str, Any]:
-    """Prepares a data directory from parallel text files, or from files that contain both sides.
+    """Prepares a data directory: vocabulary, shards of records and metadata.
 
     Args:
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
-        train_source, train_target: text to train on, one sentence per line.
-        options: further fields of pipelines.file_arguments.FileArguments, such as
-            validation_source, and of pipelines.preparation_config.PreparationConfig, such as
-            vocab_size, max_length or dedupe.
+        train_source, train_target: with dataset="files", text to train on, one sentence per line.
+        dataset: where the pairs come from. "files": parallel text, or files that contain both
+            sides. "grammar": the embedded English-German grammar. "treebank": files of Penn
+            Treebank trees, for parsing. "tfds:NAME": a data set of TensorFlow Datasets, such as
+            "tfds:wmt14_translate/de-en".
+        options: the data set's options, which are the fields of the dataclass that
+            pipelines.source_options.SOURCES has for it, such as validation_source, grammar_pairs,
+            train_trees or source_language; and fields of
+            pipelines.preparation_config.PreparationConfig, such as vocab_size, max_length or
+            dedupe. Each field has a help text.
 
     Returns:
         Facts about the data set: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...};
@@ -39,14 +51,20 @@ def prepare(
 
     Raises:
         InputError: if an argument or a file is invalid.
+
+    Example:
+        prepare("data", "train.en", "train.de", vocab_size=8000)
+        prepare("data", dataset="treebank", train_trees="*.mrg", vocab_size=16_000)
     """
     _check_path(data_dir, "data_dir")
-    _check_names(options, [*_fields(FileArguments), *_fields(PreparationConfig)])
-    files = {name: options.pop(name) for name in _fields(FileArguments) if name in options}
-    source = file_source(FileArguments(train_source, train_target, **files))
+    _check_names(options, [*OPTION_NAMES, *_fields(PreparationConfig)])
+    texts = {"train_source": train_source, "train_target": train_target}
+    given = {argument: paths for argument, paths in texts.items() if paths != ()}
+    given |= {name: options.pop(name) for name in OPTION_NAMES if name in options}
     if "vocabulary" in options:
-        options["vocabulary"] = paths_of(options["vocabulary"], "vocabulary")
-    return preparation.prepare(source, data_dir, PreparationConfig(**options))
+        options["vocabulary"] = paths_of("vocabulary", options["vocabulary"])
+    config = PreparationConfig(**options)
+    return preparation.prepare(make_source(dataset, given, config), data_dir, config)
 
 
 def train(

@@ -9,17 +9,22 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from absl import logging
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import Size, check_fields, option
 from keras_transformer.files.paths import resolved
 from keras_transformer.files.reading import uncompressed_name
 from keras_transformer.language_codes import Direction, options_of, pattern_of
 from pipelines.pair_files import check_pair_file, read_pairs
 from pipelines.text_files import TextDigest, check_files, read_lines
 
+if TYPE_CHECKING:
+    from pipelines.preparation_config import PreparationConfig
+
+SPLITS = ("train", "validation", "test")
 _GRAMMAR_EVALUATION_PAIRS = 1000
 _GRAMMAR_KEPT_PAIRS = 200_000  # in memory, about 60 MB
 _GRAMMAR_SAMPLE_PAIRS = 100  # of each split; to distinguish versions of the grammar
@@ -107,6 +112,20 @@ class DerivedSource(Source):
 
     def task_options(self) -> dict[str, Any]:
         return self._source.task_options()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LanguageOptions:
+    """The languages of a source, for sources whose user names them."""
+
+    source_language: str | None = option(
+        None,
+        "Source language, such as en. Required with tfds:NAME and with files that contain both "
+        "sides; otherwise guessed from file names.",
+    )
+    target_language: str | None = option(
+        None, "Target language, such as de; required whenever source_language is given."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -400,6 +419,19 @@ class GrammarSource(Source):
         counts = dict.fromkeys(grammar.SPLITS, evaluation_pairs)
         counts["train"] = self._grammar_pairs
         return counts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GrammarOptions:
+    """How many pairs the embedded grammar makes."""
+
+    grammar_pairs: Size = option(100_000, "Number of training pairs.")
+
+    def __post_init__(self):
+        check_fields(self)
+
+    def source(self, config: "PreparationConfig") -> GrammarSource:
+        return GrammarSource(self.grammar_pairs, config.seed)
 
 
 def language_of(path: str) -> str:

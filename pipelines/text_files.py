@@ -2,8 +2,9 @@
 
 import gzip
 import hashlib
+import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import is_device, to_path
@@ -14,6 +15,9 @@ from keras_transformer.files.reading import (
     require_text,
     text_lines,
 )
+
+AnyPath = str | os.PathLike
+Paths = Iterable[AnyPath] | AnyPath  # several or one; a flag with such a value takes a list
 
 DIGEST = "sha256:"  # prefix of a digest
 _DIGEST_CHARACTERS = 16
@@ -54,7 +58,17 @@ def _open(path: str, argument: str):
     return opened(path)
 
 
-def matching_files(argument: str, paths: list[str]) -> list[str]:
+def paths_of(argument: str, paths: Paths) -> list[str]:
+    """Makes a list from one path or several; `argument` is the name of the argument, for errors."""
+    listed = [paths] if isinstance(paths, AnyPath) else paths
+    is_list = isinstance(listed, Iterable)
+    listed = list(listed) if is_list else []
+    are_paths = is_list and all(isinstance(path, AnyPath) for path in listed)
+    require(are_paths, argument, "must be a path, or a list of paths", repr(paths))
+    return [os.fspath(path) for path in listed]
+
+
+def matching_files(argument: str, paths: Paths) -> list[str]:
     """Replaces every pattern among `paths` by the matching files, sorted by name.
 
     Args:
@@ -65,10 +79,10 @@ def matching_files(argument: str, paths: list[str]) -> list[str]:
         File names.
 
     Raises:
-        InputError: for a pattern that matches no file.
+        InputError: for a value that is not a path, and for a pattern that matches no file.
     """
     found = []
-    for path in paths:
+    for path in paths_of(argument, paths):
         pattern = to_path(path)
         if set("*?[").isdisjoint(path) or pattern.exists():
             found.append(path)

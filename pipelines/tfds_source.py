@@ -1,6 +1,7 @@
 """Any translation set of TensorFlow Datasets (TFDS) as a source of sentence pairs."""
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -8,9 +9,11 @@ from urllib.parse import urlsplit
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from pipelines.sources import Pair, Source, Survey, Visitor
+from keras_transformer.fields import check_fields, option
+from pipelines.preparation_config import PreparationConfig
+from pipelines.sources import SPLITS, LanguageOptions, Pair, Source, Survey, Visitor
+from pipelines.text_files import AnyPath
 
-_SPLITS = ("train", "validation", "test")
 _BATCH = 1024
 _ANSWER_SECONDS = 10  # time limit for a server's answer
 
@@ -37,14 +40,14 @@ class TfdsSource(Source):
         dataset: str,
         source_language: str,
         target_language: str,
-        tfds_data_dir: str | None = None,
+        tfds_data_dir: AnyPath | None = None,
     ):
         self.languages = (source_language, target_language)
         self._builder = _find_builder(dataset, tfds_data_dir)
         _check_languages(dataset, self._builder.info.features, self.languages)
         _ensure_prepared(dataset, self._builder)
         splits = self._builder.info.splits
-        self._splits = [split for split in _SPLITS if split in splits]
+        self._splits = [split for split in SPLITS if split in splits]
         received = f"tfds:{dataset}, with the splits {', '.join(splits) or 'none'}"
         require("train" in self._splits, "dataset", "must have a split train", received)
 
@@ -72,7 +75,30 @@ class TfdsSource(Source):
                 yield _one_line(source), _one_line(target)
 
 
-def _find_builder(dataset: str, tfds_data_dir: str | None):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TfdsOptions(LanguageOptions):
+    """Which pairs of TFDS are used: data set, languages, and where the data set is.
+
+    Args:
+        name: the data set's TFDS name, which follows "tfds:".
+    """
+
+    name: str
+    tfds_data_dir: AnyPath | None = option(
+        None, "TFDS's folder of data sets, on disk or to download to; by default its own."
+    )
+
+    def __post_init__(self):
+        check_fields(self)
+        rule = f"must be given with dataset=tfds:{self.name}"
+        require(self.source_language, "source_language", rule, "none")
+        require(self.target_language, "target_language", rule, "none")
+
+    def source(self, config: PreparationConfig) -> TfdsSource:
+        return TfdsSource(self.name, self.source_language, self.target_language, self.tfds_data_dir)
+
+
+def _find_builder(dataset: str, tfds_data_dir: AnyPath | None):
     import tensorflow_datasets as tfds
 
     try:

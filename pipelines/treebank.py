@@ -2,12 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.trees import Tree, clean, read_trees
-from pipelines.sources import Pair, Source, Survey, Visitor
-from pipelines.text_files import TextDigest, check_files
+from keras_transformer.errors import InputError, require
+from keras_transformer.fields import one_of, option
+from keras_transformer.parsing.linearisation import WORDS, Linearisation
+from keras_transformer.parsing.trees import UNARIES, Tree, clean, read_trees
+from pipelines.preparation_config import PreparationConfig
+from pipelines.selection import SelectionConfig
+from pipelines.sources import SPLITS, Pair, Source, Survey, Visitor
+from pipelines.text_files import Paths, TextDigest, check_files, matching_files
 
 
 class TreebankSource(Source):
@@ -94,3 +98,49 @@ class TreebankSource(Source):
 
     def _trees(self, path: str) -> Iterator[Tree]:
         return map(clean, read_trees(path))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TreebankOptions:
+    """The files of a treebank, and how its trees become tokens; see the `help` of each field.
+
+    Files are one path or several, possibly with patterns such as "*.mrg".
+    """
+
+    train_trees: Paths = option((), "Files of Penn Treebank trees to train on: paths or patterns.")
+    validation_trees: Paths = option((), "Files of trees to measure progress on.")
+    test_trees: Paths = option((), "Files of trees to score the trained model on.")
+    tree_words: Annotated[str, one_of(*WORDS)] = option(
+        Linearisation.words, "How target trees represent words."
+    )
+    tree_unaries: Annotated[str, one_of(*UNARIES)] = option(
+        Linearisation.unaries,
+        "Keep chains of unary brackets, (S (VP, or collapse them into one, (S+VP.",
+    )
+
+    def source(self, config: PreparationConfig) -> TreebankSource:
+        _require_whole_trees(config)
+        files = {}
+        for split in SPLITS:
+            argument = f"{split}_trees"
+            paths = matching_files(argument, getattr(self, argument))
+            if paths:
+                files[split] = paths
+        require("train" in files, "train_trees", "must be given with dataset=treebank", "none")
+        try:
+            linearisation = Linearisation(self.tree_words, self.tree_unaries)
+        except InputError as error:
+            raise error.replaced(argument=f"tree_{error.argument}") from None
+        return TreebankSource(files, linearisation)
+
+
+def _require_whole_trees(config: PreparationConfig) -> None:
+    """Rejects settings that select or change sentences, or split the tokens of a tree."""
+    of_sentences = [*(field.name for field in dataclasses.fields(SelectionConfig)), "augment"]
+    for field in dataclasses.fields(config):
+        if field.name in of_sentences:
+            value = getattr(config, field.name)
+            rule = "must not be given with dataset=treebank"
+            require(value == field.default, field.name, rule, value)
+    rule = "must be bpe with dataset=treebank, which keeps brackets whole"
+    require(config.tokenizer == "bpe", "tokenizer", rule, config.tokenizer)

@@ -109,6 +109,8 @@ def test_pairs_are_added(call_program, text):
         ("--dataset=files --number_overlap=2", "--number_overlap", "2", "from 0 to 1"),
         ("--dataset=files --augment=upper", "--augment", "upper", "shares"),
         ("--dataset=files --augment=upper:0.1,upper:0.2", "--augment", "upper:0.1,upper", "once"),
+        ("--dataset=files --parallel=en", "--parallel", "en", "each once"),
+        ("--dataset=files --parallel=en:a,en:b", "--parallel", "en:a,en:b", "each once"),
         ("--dataset=files --augment=lower:0.1", "--augment", "lower", "title"),
         ("--dataset=files --augment=title:2", "--augment.title", "2", "at most 1"),
         ("--dataset=grammar --train_source=a", "--train_source", "a", "not be given"),
@@ -135,7 +137,7 @@ def test_pairs_are_added(call_program, text):
             "--dataset=treebank --train_trees=a --tree_words=pos",
             *("flag --tree_words=pos", None, "xx|tags|keep"),
         ),
-        ("--dataset=treebank --augment=upper:1", "--augment", "upper:1", "not be given"),
+        ("--dataset=treebank --augment=upper:1", "--augment", "'upper': 1", "not be given"),
         ("--dataset=treebank --dedupe", "--dedupe", "True", "not be given"),
     ],
 )
@@ -168,3 +170,30 @@ def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
     done = call_program("prepare_data", *arguments, cwd=tmp_path)
     assert done.code == 1
     check_line(done.errors, "no.model", "SentencePiece", "bpe")
+
+
+def test_help_says_which_data_sets_have_a_flag(run_program):
+    done = run_program("prepare_data", "--help")
+    assert done.code == 0
+    lines = iter(done.output.splitlines())
+    headings = {}
+    for line in lines:
+        if re.fullmatch(r"\S.*:", line):
+            heading = line.removesuffix(":")
+        elif flag := re.match(r"  --(?:\[no\])?(\w+):", line):
+            headings[flag[1]] = heading
+    expected = {
+        "train_source": "dataset=files",
+        "test_pairs": "dataset=files",
+        "directions": "dataset=files",
+        "source_language": "dataset=files or tfds:NAME",
+        "target_language": "dataset=files or tfds:NAME",
+        "tfds_data_dir": "dataset=tfds:NAME",
+        "grammar_pairs": "dataset=grammar",
+        "train_trees": "dataset=treebank",
+        "tree_words": "dataset=treebank",
+        "seed": "vocabulary and records",
+    }
+    assert {name: headings[name] for name in expected} == expected
+    assert re.search(r"--grammar_pairs: .*\n +\(default: '100000'\)", done.output)
+    assert "default: ''" not in done.output

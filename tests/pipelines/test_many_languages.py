@@ -10,7 +10,7 @@ from keras_transformer.language_codes import Direction
 from pipelines.augmentation import augment
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.file_arguments import FileArguments, file_source
+from pipelines.file_options import FileOptions, file_source
 from pipelines.many_languages import (
     source_of_files,
     source_of_parallel_text,
@@ -180,7 +180,7 @@ class TestArguments:
     )
     def test_those_that_do_not_go_together_are_named(self, files, change, argument, received):
         with refused(argument, received):
-            file_source(FileArguments(**{"parallel": parallel_text(files), **change}))
+            file_source(FileOptions(**{"parallel": parallel_text(files), **change}))
 
     @pytest.mark.parametrize(
         ("arguments", "argument", "received"),

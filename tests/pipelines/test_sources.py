@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
+import keras_transformer as kt
+from pipelines.data_set import DataSet
 from pipelines.sources import FileSource, GrammarSource
 from pipelines.text_files import matching_files, read_lines
 from pipelines.tfds_source import TfdsSource
@@ -262,6 +264,18 @@ class TestTfds:
         english = TfdsSource("tiny_translation:1.0.0", "en", "de", tfds_dir)
         assert sorted(english.pairs("test")) == [("dog 0", "Hund 0 ü"), ("dog 1", "Hund 1 ü")]
         assert english.survey().settings != german.survey().settings
+
+    def test_a_data_directory(self, tfds_dir, tmp_path):
+        options = {"source_language": "de", "target_language": "en", "tfds_data_dir": tfds_dir}
+        result = kt.prepare(
+            tmp_path / "data", dataset="tfds:tiny_translation", vocab_size=290, **options
+        )
+        assert result["pairs"] == {"train": 5, "test": 2}
+        sources, targets = DataSet.open(tmp_path / "data").text("test")
+        assert sorted(zip(sources, targets, strict=True)) == [
+            ("Hund 0 ü", "dog 0"),
+            ("Hund 1 ü", "dog 1"),
+        ]
 
     @pytest.mark.parametrize(
         ("name", "languages", "argument", "received"),

@@ -1,73 +1,80 @@
-"""Combines the files that a caller names, in any form that `prepare` takes, into one source."""
+"""The files that a caller names, in any form that `prepare` takes, as one source."""
 
 import dataclasses
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import option
 from pipelines.many_languages import argument_of, source_of_files, source_of_parallel_text
-from pipelines.sources import FileSource
-from pipelines.text_files import matching_files
+from pipelines.pair_files import READERS
+from pipelines.preparation_config import PreparationConfig
+from pipelines.sources import SPLITS, FileSource, LanguageOptions
+from pipelines.text_files import Paths, matching_files
 
-AnyPath = str | os.PathLike
-Paths = AnyPath | Iterable[AnyPath]
-SPLITS = ("train", "validation", "test")
 Files = dict[str, tuple[list[str], list[str]]]  # split -> files of source and target
 
 
-@dataclasses.dataclass(frozen=True)
-class FileArguments:
-    """The files for a data set, plain, .gz or .zst, and their languages.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileOptions(LanguageOptions):
+    """The files for a data set, and their languages; see the `help` of each field.
 
-    Each argument is one path or several, possibly with patterns such as "*.en".
-
-    Args:
-        train_source, train_target: text to train on, one sentence per line. Line n of one is the
-            translation of line n of the other.
-        validation_source, validation_target: text to measure progress on.
-        test_source, test_target: text to score the trained model on.
-        train_pairs, validation_pairs, test_pairs: files that contain both sides, in addition to
-            those or instead: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
-        source_language, target_language: such as "en"; required with pairs, and otherwise guessed
-            from the file names.
-        target_languages: for one model with several directions, the language of each train_target
-            file, such as ["de", "cs", "en"]. Source files have their language as suffix.
-        validation_target_languages, test_target_languages: the same for those splits;
-            target_languages by default.
-        parallel: instead of train_source and train_target, language -> file or files, such as
-            {"en": "train.en", "de": "train.de", "cs": "train.cs"}: line n of each is the
-            translation of line n of the others.
-        validation_parallel, test_parallel: the same for those splits.
-        directions: the directions of parallel text to use, such as ["en-de", "de-cs"]; all by
-            default.
+    Files are one path or several, possibly with patterns such as "*.en". Languages and directions
+    are lists, such as ["de", "cs", "en"]. Text in several languages maps each language to its file
+    or files, such as {"en": "train.en", "de": "train.de", "cs": "train.cs"}.
     """
 
-    train_source: Paths = ()
-    train_target: Paths = ()
-    validation_source: Paths = ()
-    validation_target: Paths = ()
-    test_source: Paths = ()
-    test_target: Paths = ()
-    train_pairs: Paths = ()
-    validation_pairs: Paths = ()
-    test_pairs: Paths = ()
-    source_language: str | None = None
-    target_language: str | None = None
-    target_languages: Iterable[str] | None = None
-    validation_target_languages: Iterable[str] | None = None
-    test_target_languages: Iterable[str] | None = None
-    parallel: Mapping[str, Paths] | None = None
-    validation_parallel: Mapping[str, Paths] | None = None
-    test_parallel: Mapping[str, Paths] | None = None
-    directions: Iterable[str] | None = None
+    train_source: Paths = option(
+        (), "Source text to train on, one sentence per line, plain, .gz or .zst: paths or patterns."
+    )
+    train_target: Paths = option(
+        (), "Target text to train on: line n is the translation of line n of train_source."
+    )
+    train_pairs: Paths = option(
+        (),
+        "Files to train on that contain both sides, in addition to train_source and train_target "
+        f"or instead: {', '.join(READERS)}.",
+    )
+    validation_source: Paths = option((), "Source text to measure progress on.")
+    validation_target: Paths = option((), "Target text to measure progress on.")
+    validation_pairs: Paths = option((), "Files with both sides to measure progress on.")
+    test_source: Paths = option((), "Source text to score the trained model on.")
+    test_target: Paths = option((), "Target text to score the trained model on.")
+    test_pairs: Paths = option((), "Files with both sides to score the trained model on.")
+    target_languages: Iterable[str] | None = option(
+        None,
+        "For one model with several directions: language of each train_target file, such as "
+        "de,cs,en. Source files have their language as suffix.",
+    )
+    validation_target_languages: Iterable[str] | None = option(
+        None, "Language of each validation_target file; target_languages by default."
+    )
+    test_target_languages: Iterable[str] | None = option(
+        None, "Language of each test_target file; target_languages by default."
+    )
+    parallel: Mapping[str, Paths] | None = option(
+        None,
+        "For one model with several directions: the same text in each language, in place of "
+        "train_source and train_target, such as en:train.en,de:train.de,cs:train.cs. Line n of "
+        "each file is the translation of line n of the others.",
+    )
+    validation_parallel: Mapping[str, Paths] | None = option(
+        None, "Like parallel, for the validation split."
+    )
+    test_parallel: Mapping[str, Paths] | None = option(None, "Like parallel, for the test split.")
+    directions: Iterable[str] | None = option(
+        None, "Directions of parallel to train, such as en-de,de-cs; all by default."
+    )
+
+    def source(self, config: PreparationConfig) -> FileSource:
+        return file_source(self)
 
     def of_splits(self, argument: str) -> dict[str, Any]:
         """Returns split -> the value of a per-split argument, such as "pairs"."""
         return {split: getattr(self, argument_of(argument, split)) for split in SPLITS}
 
 
-def file_source(arguments: FileArguments) -> FileSource:
+def file_source(arguments: FileOptions) -> FileSource:
     """Makes a source from files, for one direction or several.
 
     Raises:
@@ -101,17 +108,7 @@ def file_source(arguments: FileArguments) -> FileSource:
     return source_of_files(files, languages_of_files)
 
 
-def paths_of(paths: Paths, argument: str) -> list[str]:
-    """Makes a list from one path or several."""
-    listed = [paths] if isinstance(paths, AnyPath) else paths
-    is_list = isinstance(listed, Iterable)
-    listed = list(listed) if is_list else []
-    are_paths = is_list and all(isinstance(path, AnyPath) for path in listed)
-    require(are_paths, argument, "must be a path, or a list of paths", repr(paths))
-    return [os.fspath(path) for path in listed]
-
-
-def _text_files(arguments: FileArguments, needs_train: bool) -> Files:
+def _text_files(arguments: FileOptions, needs_train: bool) -> Files:
     """Returns the source and target files of each split that has any."""
     files = {}
     for split in SPLITS:
@@ -125,14 +122,14 @@ def _text_files(arguments: FileArguments, needs_train: bool) -> Files:
     return files
 
 
-def _pair_files(arguments: FileArguments) -> dict[str, list[str]]:
+def _pair_files(arguments: FileOptions) -> dict[str, list[str]]:
     """Returns the files with both sides for each split that has any."""
     files = {split: _files(arguments, f"{split}_pairs") for split in SPLITS}
     return {split: found for split, found in files.items() if found}
 
 
-def _files(arguments: FileArguments, argument: str) -> list[str]:
-    return matching_files(argument, paths_of(getattr(arguments, argument), argument))
+def _files(arguments: FileOptions, argument: str) -> list[str]:
+    return matching_files(argument, getattr(arguments, argument))
 
 
 def _parallel_texts(
@@ -148,7 +145,7 @@ def _parallel_texts(
         is_by_name = isinstance(files, Mapping) and all(isinstance(name, str) for name in files)
         require(is_by_name, argument, rule, repr(files))
         texts[split] = {
-            language: matching_files(argument, paths_of(paths, f"{argument}[{language!r}]"))
+            language: matching_files(f"{argument}[{language!r}]", paths)
             for language, paths in files.items()
         }
     return texts
