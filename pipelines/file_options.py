@@ -17,7 +17,7 @@ Files = dict[str, tuple[list[str], list[str]]]  # split -> files of source and t
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileOptions(LanguageOptions):
-    """The files for a data set, and their languages; see the `help` of each field.
+    """The files for a data set, and their languages.
 
     Files are one path or several, possibly with patterns such as "*.en". Languages and directions
     are lists, such as ["de", "cs", "en"]. Text in several languages maps each language to its file

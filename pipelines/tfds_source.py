@@ -77,13 +77,9 @@ class TfdsSource(Source):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TfdsOptions(LanguageOptions):
-    """Which pairs of TFDS are used: data set, languages, and where the data set is.
+    """The languages of a data set of TFDS, and its folder."""
 
-    Args:
-        name: the data set's TFDS name, which follows "tfds:".
-    """
-
-    name: str
+    name: str  # what follows "tfds:"
     tfds_data_dir: AnyPath | None = option(
         None, "TFDS's folder of data sets, on disk or to download to; by default its own."
     )

@@ -102,7 +102,7 @@ class TreebankSource(Source):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TreebankOptions:
-    """The files of a treebank, and how its trees become tokens; see the `help` of each field.
+    """The files of a treebank, and how its trees become tokens.
 
     Files are one path or several, possibly with patterns such as "*.mrg".
     """
@@ -111,7 +111,8 @@ class TreebankOptions:
     validation_trees: Paths = option((), "Files of trees to measure progress on.")
     test_trees: Paths = option((), "Files of trees to score the trained model on.")
     tree_words: Annotated[str, one_of(*WORDS)] = option(
-        Linearisation.words, "How target trees represent words."
+        Linearisation.words,
+        "How target trees represent words: xx (as XX), tags (by their tags), or keep.",
     )
     tree_unaries: Annotated[str, one_of(*UNARIES)] = option(
         Linearisation.unaries,

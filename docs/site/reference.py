@@ -60,6 +60,7 @@ def pages() -> dict[str, str]:
     """All pages but that of the signatures, which are traced first."""
     texts = {
         "configuration.md": configuration_page(),
+        "preparation.md": preparation_page(),
         "translator.md": translator_page(),
         "http.md": http_page(),
         "results.md": results.page(),
@@ -83,8 +84,8 @@ def configuration_page() -> str:
     text += "`train --config NAME=VALUE`, `kt.train(..., NAME=VALUE)` and the two dataclasses take "
     text += "these fields. Sections, equations and tables are those of the paper. A value of "
     text += "another type, or one that breaks its rule, ends with one line that names the field; "
-    text += "so do values that do not go together. What else `train` and `prepare_data` take are "
-    text += "flags, which `--help` lists.\n"
+    text += "so do values that do not go together. What else `train` takes are flags, which "
+    text += "`--help` lists.\n"
     for kind in (TransformerConfig, TrainingConfig):
         summary = " ".join(inspect.getdoc(kind).split())
         text += f"\n## {kind.__name__}\n\n{summary}\n\n{fields_table(kind)}"
@@ -136,6 +137,37 @@ def origin_of(preset_name: str) -> str:
     is_row = re.fullmatch(r"[A-E]\d?", preset_name)
     known = f"Table 3 ({preset_name[0]})" if is_row else "not of the paper"
     return PRESET_OF.get(preset_name, known)
+
+
+# What keras_transformer.prepare takes.
+
+
+def preparation_page() -> str:
+    from pipelines.preparation_config import PreparationConfig
+    from pipelines.source_options import SOURCES
+
+    text = "# What `kt.prepare` takes\n\n"
+    text += "`kt.prepare(data_dir, dataset=..., NAME=VALUE)` and `prepare_data --data_dir=... "
+    text += "--dataset=... --NAME=VALUE` take the options of their data set, and those of the "
+    text += "preparation. On the command line, the items of a list are separated by commas, as in "
+    text += "`de,cs`, and so are those of a dict, as in `en:train.en,de:train.de`.\n"
+    for dataset, options in SOURCES.items():
+        summary = " ".join(inspect.getdoc(options).split())
+        text += f"\n## `dataset={dataset}`\n\n{summary}\n\n{help_table(options)}"
+    text += "\n## The preparation\n\n"
+    text += "How the pairs of any data set are selected, encoded and stored. With "
+    text += "`dataset=treebank`, pairs cannot be selected or changed.\n\n"
+    return text + help_table(PreparationConfig)
+
+
+def help_table(kind: type) -> str:
+    """The fields of a dataclass that are flags, each with its help text."""
+    described = [field for field in dataclasses.fields(kind) if "help" in field.metadata]
+    rows = [
+        [f"`{field.name}`", default_of(field), linked(field.metadata["help"])]
+        for field in described
+    ]
+    return table(["Option", "Default", "What it is"], rows)
 
 
 # What keras_transformer.load returns.
