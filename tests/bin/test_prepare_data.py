@@ -94,7 +94,6 @@ def test_pairs_are_added(call_program, text):
         ),
         ("--dataset=files --test_source=a --test_source=b", "--test_source", "2 times", "once"),
         ("--dataset=files --grammar_pairs=9", "--grammar_pairs", "9", "not be given"),
-        ("--dataset=files --tree_words=tags", "--tree_words", "tags", "not be given"),
         ("--dataset=files --tokenizer=words", "flag --tokenizer=words", None, None),
         ("--dataset=files --vocabulary=no.model", "--vocabulary", "no.model", "readable"),
         ("--dataset=files --vocabulary=a,b", "--vocabulary", "a,b", "one file"),
@@ -114,7 +113,6 @@ def test_pairs_are_added(call_program, text):
         ("--dataset=files --augment=lower:0.1", "--augment", "lower", "title"),
         ("--dataset=files --augment=title:2", "--augment.title", "2", "at most 1"),
         ("--dataset=grammar --train_source=a", "--train_source", "a", "not be given"),
-        ("--dataset=grammar --source_language=en", "--source_language", "en", "not be given"),
         ("--dataset=grammar --grammar_pairs=0", "--grammar_pairs", "0", None),
         ("--dataset=grammar --script_share=0.9", "--script_share", "0.9", "--scripts"),
         (
