@@ -70,7 +70,7 @@ import keras
 import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
-from IPython.display import SVG, Markdown, display
+from IPython.display import Markdown, display
 
 import keras_transformer as kt
 from keras_transformer.search.streams import share_cores
@@ -1542,8 +1542,6 @@ print(f"share of right tokens: {parsing_history['accuracy'][-1]:.2f}")
 # tree over the sentence's words, and repaired where it is none.
 
 # %%
-from keras_transformer.parsing.drawing import svg_tree
-
 gold = list(parse_trees(trees[:100], "trees"))
 sentence = max(
     (tree.words() for tree in gold), key=lambda words: len(words) if len(words) < 9 else 0
@@ -1552,7 +1550,7 @@ parser = kt.load(FOLDER / "trees" / "model.keras")
 written = parser.translate([" ".join(sentence)])[0][0].text
 tree, repairs = lines.tree(written.split(), sentence)
 print(f"{repairs.total} repairs")
-display(SVG(svg_tree(tree)))
+print(tree.indented())
 
 # %% [markdown]
 # How well are the 100 trees parsed? As in Table 4, F1 is the harmonic mean of precision and recall

@@ -29,7 +29,7 @@ FOLDERS = ("guides", "reference", "measurements")  # in docs/
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
-    *("import_model", "average_checkpoints", "attention", "draw_trees", "paper_tables", "sweep"),
+    *("import_model", "average_checkpoints", "attention", "paper_tables", "sweep"),
     "quickstart",
 ]
 

@@ -160,7 +160,6 @@ RESULTS: dict[str, dict[str, str]] = {
         "translation": "the model's, if no `--target` was given",
         **CHECKPOINT,
     },
-    "draw_trees": {"output": "as it was given", **TREES},
     "paper_tables": {
         f"table{number}": f"with `--json`: the rows of Table {number}" for number in (1, 2, 3, 4)
     },

@@ -3,9 +3,10 @@
 Nothing here is recursive, as the tree of a 400-word sentence can be deeper than Python's stack.
 """
 
+import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -85,6 +86,22 @@ class Tree:
             return f"({node.label} {inside})"
 
         return self.fold(brackets)
+
+    def indented(self, marked: Collection[int] = ()) -> str:
+        """Returns one line per node, indented below its parent; a word is on the line of its tag.
+
+        Args:
+            marked: the numbers of the nodes that get a * after their label, in the order of `fold`:
+                `wrong` or `missed` of a `parseval.SentenceScore`.
+        """
+        numbers = itertools.count()
+
+        def lines(node: Tree, children: list[list[str]]) -> list[str]:
+            star = "*" if next(numbers) in marked else ""
+            first = f"{node.label or TOP}{star} {node.word or ''}".rstrip()
+            return [first, *(f"  {line}" for child in children for line in child)]
+
+        return "\n".join(self.fold(lines))
 
 
 def escape(word: str) -> str:

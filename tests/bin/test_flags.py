@@ -15,7 +15,6 @@ WRONG_TEXTS = ["", DIGITS]
 PROGRAMS = {
     "attention": ["--model_dir=absent", "--source=a", "--output=page.html"],
     "average_checkpoints": ["--model_dir=absent"],
-    "draw_trees": ["--trees=absent"],
     "evaluate": ["--data_dir=absent", "--model_dir=absent"],
     "export": ["--model_dir=absent", "--export_dir=export"],
     "import_model": ["--path=absent", "--model_dir=model"],

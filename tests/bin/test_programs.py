@@ -26,7 +26,6 @@ DATA = ["--data_dir=absent", "--model_dir=model"]
 WRONG = {  # the first of the flags is wrong
     "attention": [*ABSENT, "--source=a", "--output=page.html"],
     "average_checkpoints": ABSENT,
-    "draw_trees": ["--trees=absent"],
     "evaluate": [*ABSENT, "--data_dir=data"],
     "export": [*ABSENT, "--export_dir=export"],
     "import_model": ["--path=absent", "--model_dir=model"],

@@ -43,7 +43,6 @@ WORDS_NOT_RUN = {
     "benchmarks/gpu_step.py": "there is no GPU; its tests run it on the CPU",
     "benchmarks/training.py": "PyTorch is an extra",
     "benchmarks/parsing_baselines.py": "it needs treebanks of some size",
-    "--gold=23.mrg.gz": "a parser of two steps takes punctuation for words",
     "--runner=beam": "Apache Beam has an environment of its own",
     "--pipeline_options=...": "the options are the reader's",
     "http://localhost:8501/v1/models/mine:predict": "TF Serving's endpoint",

@@ -32,6 +32,14 @@ def test_a_tree_is_read_and_written():
     assert DOG.fold(lambda node, below: 1 + max(below, default=0)) == 3
 
 
+def test_indented_lines_with_marks():
+    # Children are numbered before their parents: NN 0, NP 1, VBZ 2, VP 3, S 4.
+    lines = ["S", "  NP", "    NN dog", "  VP*", "    VBZ barks"]
+    assert DOG.indented({3}).splitlines() == lines
+    assert tree("( (NN x))").indented() == "TOP\n  NN x"
+    assert Tree("S", (Tree("NP"), Tree("X", (), "abc"))).indented() == "S\n  NP\n  X abc"
+
+
 def test_trees_differ_in_label_word_and_shape():
     assert tree("(S (NP (NN dog)))") != tree("(S (NP (NN cat)))")
     assert tree("(S (NP (NN dog)))") != tree("(S (VP (NN dog)))")
