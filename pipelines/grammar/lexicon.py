@@ -1,84 +1,177 @@
-"""The lexicon: the entries of lexicon.csv by name, kind and frame."""
+"""The words: one German item for each English one, so that every sentence has one translation.
 
-from collections.abc import Iterable
+Each class has a table, words/*.csv. The columns of the table are the attributes of its words, and
+features are separated by spaces. The order of the rows matters: another order gives other sentences
+for the same seed.
+"""
+
+import csv
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.errors import InputError
-from pipelines.grammar.entries import TENSES, Entry, GermanVerb, Known, Noun
-from pipelines.grammar.table import Row, read_rows
-
-PATH = Path(__file__).with_name("lexicon.csv")
-# In the order in which they are built: verbs refer to nouns and adverbs.
-_CLASSES = {word_class.__name__.lower(): word_class for word_class in Entry.__subclasses__()}
+NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = "nominative", "accusative", "dative", "genitive"
+TENSES = ("present", "past", "perfect")
 
 
-def read_lexicon(path: Path) -> Known:
-    """Reads the table, and returns the entries of each class in the order of the table.
+class Word:
+    """A row of a table; an empty cell means that there is no such form."""
 
-    Raises:
-        InputError: if a line is invalid. The error gives the line, the rule and the value.
+    def __init__(self, **cells: Any) -> None:
+        self.__dict__.update(cells)
+
+
+class Noun(Word):
+    """A noun; nouns of the same kind have the same roles in sentences.
+
+    Features: weak (ends in -n or -en in every case but the nominative singular), no-profession.
     """
-    rows: dict[str, dict[tuple[str, str], Row]] = {name: {} for name in _CLASSES}
-    for row in read_rows(path):
-        row.require(row["class"] in rows, "class", f"be one of {', '.join(rows)}")
-        first = rows[row["class"]].setdefault((row["english"], row["kind"]), row)
-        row.require(first is row, "english", f"be new for its class and kind, unlike {first.where}")
-    known: Known = {}
-    for name, word_class in _CLASSES.items():
-        known[name] = tuple(word_class(row, known) for row in rows[name].values())
-    return known
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind in ("person", "kin")
 
 
-class _Words(dict[Any, Any]):
-    """Entries by name; looking up a name that the lexicon lacks raises an InputError."""
+class Verb(Word):
+    """A verb, with its subjects, its objects, and the adverbs of manner that it is used with.
 
-    def __missing__(self, name: object) -> Any:
-        raise InputError(None, "must have every word that the rules name", f"no {name!r}", PATH)
+    The frame names the constituents it is used with. `particle` follows the English verb (look
+    for). The finite German forms are those of the third person, without the separable prefix; they
+    govern an object in `case`, after `preposition`. Features:
+
+        sein             its perfect is formed with sein
+        reflexive        is reflexive in German
+        movable          its English particle follows a pronoun (turn them on)
+        stative          names a state: without time, place, manner, and modals except "will"
+        no-place         is not used with a free place
+        unplanned        is not something that somebody tries to do
+        definite-object  its object is definite (the dog, my dog)
+    """
 
 
-def _by_name(word_class: str) -> _Words:
-    """Returns the first entry with each name: of the two frames of "be", the copula."""
-    return _Words({entry.name: entry for entry in reversed(_LEXICON[word_class])})
+class Modal(Word):
+    """A modal verb. Features: lexical (takes "do": does not want to).
+
+    The German "sollten" is a subjunctive, which looks like the past.
+    """
+
+    prefix = ""
 
 
-def _by_kind(word_class: str) -> _Words:
-    groups = _Words()
-    for entry in _LEXICON[word_class]:
-        groups[entry.kind] = (*groups.get(entry.kind, ()), entry)
+class Adjective(Word):
+    """An adjective, and the kinds of nouns it describes; without a stem, it has no endings (rosa).
+
+    Features: attributive (is only used before a noun).
+    """
+
+
+class Adverb(Word):
+    """An adverbial, and the tenses it is used in; "modal" is the present of a modal."""
+
+
+class Preposition(Word):
+    """A preposition. Features: two-way (takes the accusative if the verb names a direction)."""
+
+
+class Determiner(Word):
+    """A determiner: its German stem, with the pattern of its own endings and of adjectives'.
+
+    The row without words is the absence of a determiner (books, milk). Features: definite (the
+    phrase precedes the adverbials of a German clause), quantifier ("not" with it would be ambiguous
+    or wrong: all children do not ...).
+    """
+
+
+class Conjunction(Word):
+    """A conjunction, in the past perhaps another (als). Features: infinitive, english-comma."""
+
+
+class Pronoun(Word):
+    """A personal pronoun.
+
+    "You" is omitted because it has three German translations. "It" is only an expletive subject (it
+    is raining), because its German gender is that of an unnamed noun.
+    """
+
+
+class Name(Word):
+    """A person's name, the same in both languages."""
+
+    person, plural = 3, False
+
+
+def _read(word_class: type[Word], table: str) -> list[Any]:
+    path = Path(__file__).with_name("words") / f"{table}.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, restval=""))
+    return [
+        word_class(**{column: _cell(column, text) for column, text in row.items()}) for row in rows
+    ]
+
+
+def _cell(column: str, text: str) -> Any:
+    if column in ("subjects", "objects", "nouns"):
+        return nouns_of(text)
+    if column == "manners":
+        return [ADVERB[name] for name in text.split()]
+    if column == "kinds":
+        return text.split()
+    return int(text) if column == "person" else text
+
+
+def nouns_of(names: str) -> list[Noun]:
+    """Returns the nouns that are named individually, by kind, or as "people", each once."""
+    nouns = {}
+    for name in names.split():
+        for noun in NOUNS:
+            if name in (noun.english, noun.kind) or (name == "people" and noun.is_person):
+                nouns[noun] = None
+    return list(nouns)
+
+
+def _by(column: str, words: list[Any]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for word in words:
+        groups.setdefault(getattr(word, column), []).append(word)
     return groups
 
 
-_LEXICON = read_lexicon(PATH)
-NOUNS, NOUN, NOUNS_BY_KIND = _LEXICON["noun"], _by_name("noun"), _by_kind("noun")
-PEOPLE = NOUNS_BY_KIND["person"] + NOUNS_BY_KIND["kin"]
-VERBS, VERB, VERBS_BY_FRAME = _LEXICON["verb"], _by_name("verb"), _by_kind("verb")
-EXISTENTIAL = VERBS_BY_FRAME["existential"][0]
-BE, HAVE = VERB["be"].german, GermanVerb("haben", "hat", "hatte", "gehabt")
-MODALS, MODAL = _LEXICON["modal"], _by_name("modal")
-ADJECTIVES, ADJECTIVE = _LEXICON["adjective"], _by_name("adjective")
-ADJECTIVES_OF = {
-    kind: tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
-    for kind in NOUNS_BY_KIND
-}
-ADVERB, ADVERBS_BY_KIND = _by_name("adverb"), _by_kind("adverb")
+NOUNS = _read(Noun, "nouns")
+NOUN = {noun.english: noun for noun in NOUNS}
+NOUNS_BY_KIND = _by("kind", NOUNS)
+PEOPLE = nouns_of("people")
+
+ADVERBS = _read(Adverb, "adverbs")
+ADVERB = {adverb.english: adverb for adverb in ADVERBS}
 ADVERBS_IN = {
-    (kind, tense): tuple(adverb for adverb in ADVERBS_BY_KIND[kind] if tense in adverb.features)
+    (kind, tense): [word for word in ADVERBS if word.kind == kind and tense in word.tenses]
     for kind in ("time", "frequency")
     for tense in (*TENSES, "modal")
 }
-DETERMINER = _by_name("determiner")
+
+VERBS = _read(Verb, "verbs")
+VERBS_BY_FRAME = _by("frame", VERBS)
+# By the English words; of the two frames of "be", the copula.
+VERB = {f"{verb.base} {verb.particle}".rstrip(): verb for verb in reversed(VERBS)}
+EXISTENTIAL = VERBS_BY_FRAME["existential"][0]
+BE = VERB["be"]
+HAVE = Verb(prefix="", german="haben", german_present="hat", german_past="hatte")
+
+MODALS = _read(Modal, "modals")
+MODAL = {modal.english: modal for modal in MODALS}
+
+ADJECTIVES = _read(Adjective, "adjectives")
+ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
+ADJECTIVES_OF = {
+    kind: [adjective for adjective in ADJECTIVES if kind in adjective.kinds]
+    for kind in NOUNS_BY_KIND
+}
+
+PREPOSITIONS = _read(Preposition, "prepositions")
+PREPOSITION = {preposition.english: preposition for preposition in PREPOSITIONS}
+DETERMINER = {determiner.english: determiner for determiner in _read(Determiner, "determiners")}
 BARE = DETERMINER[""]
-PREPOSITION, PREPOSITIONS_BY_KIND = _by_name("preposition"), _by_kind("preposition")
-CONJUNCTION = _by_name("conjunction")
-PRONOUN = _by_name("pronoun")
+CONJUNCTION = {word.english: word for word in _read(Conjunction, "conjunctions")}
+PRONOUN = {pronoun.english: pronoun for pronoun in _read(Pronoun, "pronouns")}
 EXPLETIVE = PRONOUN["it"]
-PRONOUNS = tuple(pronoun for pronoun in _LEXICON["pronoun"] if pronoun is not EXPLETIVE)
-NAMES, NAME = _LEXICON["name"], _by_name("name")
-NUMBER = _Words({int(number.kind): number for number in _LEXICON["number"]})
-
-
-def nouns_of(names: Iterable[str]) -> tuple[Noun, ...]:
-    """Returns the nouns given individually or by kind, each once."""
-    groups = (NOUNS_BY_KIND[name] if name in NOUNS_BY_KIND else (NOUN[name],) for name in names)
-    return tuple(dict.fromkeys(noun for group in groups for noun in group))
+PRONOUNS = [pronoun for pronoun in PRONOUN.values() if pronoun is not EXPLETIVE]
+NAMES = _read(Name, "names")

@@ -19,13 +19,13 @@ English sentences share a split as well, and any two splits are disjoint in both
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
+from typing import NamedTuple
 
-from pipelines.grammar.english import realise_english
+from pipelines.grammar.english import english_words
 from pipelines.grammar.german_syntax import GermanWriter
-from pipelines.grammar.sample_sentences import random_sentence
+from pipelines.grammar.sentences import random_sentence
 from pipelines.grammar.tree import Question, Sentence
 
 SPLITS = ("train", "validation", "test", "test_compositional")
@@ -43,29 +43,24 @@ _HELD_OUT = {
 HELD_OUT = frozenset(
     (lemma, construction) for construction, lemmas in _HELD_OUT.items() for lemma in lemmas.split()
 )
-# Sentences of other lengths are skipped.
-MIN_WORDS, MAX_WORDS = 4, 18
-# One digest in ten is for validation, and one for test.
-_BUCKETS = 10
-_PATIENCE = 100_000
+MIN_WORDS, MAX_WORDS = 4, 18  # of an English sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """Both sentences, and the (German lemma, construction) combinations they use."""
 
     english: str
     german: str
-    uses: frozenset[tuple[str, str]]
+    uses: set[tuple[str, str]]
 
 
 def realise(sentence: Sentence) -> Pair:
     """Writes the tree's sentence in both languages."""
     writer = GermanWriter()
     end = "?" if isinstance(sentence, Question) else "."
-    english = _punctuate(realise_english(sentence), end)
-    german = _punctuate(writer.sentence(sentence), end)
-    return Pair(english, german, frozenset(writer.uses))
+    english = _punctuate(english_words(sentence), end)
+    german = _punctuate(writer.words(sentence), end)
+    return Pair(english, german, writer.uses)
 
 
 def _punctuate(words: list[str], end: str) -> str:
@@ -75,11 +70,10 @@ def _punctuate(words: list[str], end: str) -> str:
 
 
 def split_of(pair: Pair) -> str:
-    """Returns the only split in which the pair may occur."""
+    """Returns the only split in which the pair may occur: one pair in ten is in "test"."""
     if not HELD_OUT.isdisjoint(pair.uses):
         return "test_compositional"
-    bucket = _digest(pair.german) % _BUCKETS
-    return {0: "validation", 1: "test"}.get(bucket, "train")
+    return {0: "validation", 1: "test"}.get(_digest(pair.german) % 10, "train")
 
 
 def sentence_pairs(split: str, count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
@@ -87,30 +81,16 @@ def sentence_pairs(split: str, count: int, seed: int = 1) -> Iterator[tuple[str,
 
     A shorter stream is the beginning of a longer one. One integer per pair is kept in memory.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {SPLITS}, got {split!r}")
-    if count < 0:
-        raise ValueError(f"count must not be negative, got {count}")
-    return ((pair.english, pair.german) for pair in _pairs(split, count, seed))
-
-
-def _pairs(split: str, count: int, seed: int) -> Iterator[Pair]:
     rng = Random(f"{seed} {split}")
     seen: set[int] = set()
-    drawn_in_vain = 0
     while len(seen) < count:
-        drawn_in_vain += 1
-        if drawn_in_vain > _PATIENCE:
-            raise RuntimeError(f"{split!r} must have a new pair in {_PATIENCE} draws, got none")
         pair = realise(random_sentence(rng))
         words = pair.english.count(" ") + 1
-        if not MIN_WORDS <= words <= MAX_WORDS or split_of(pair) != split:
-            continue
-        digest = _digest(pair.english)
-        if digest not in seen:
-            seen.add(digest)
-            drawn_in_vain = 0
-            yield pair
+        if MIN_WORDS <= words <= MAX_WORDS and split_of(pair) == split:
+            digest = _digest(pair.english)
+            if digest not in seen:
+                seen.add(digest)
+                yield pair.english, pair.german
 
 
 def _digest(sentence: str) -> int:
