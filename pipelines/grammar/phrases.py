@@ -1,6 +1,5 @@
 """Random noun phrases, places and adverbials that make sense."""
 
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -165,4 +164,4 @@ def occasion(rng: Random) -> tree.PrepositionalPhrase:
     """Returns a time or cause: before the wedding, despite the rain."""
     preposition, noun = rng.choice(_OCCASIONS)
     phrase = noun_phrase(rng, noun, "definite", described=0.15)
-    return tree.PrepositionalPhrase(preposition, replace(phrase, plural=False))
+    return tree.PrepositionalPhrase(preposition, phrase._replace(plural=False))

@@ -1,6 +1,5 @@
 """Random sentences: the constructions, and how often each is used."""
 
-from dataclasses import replace
 from random import Random
 
 from pipelines.grammar import clauses, lexicon, phrases, tree
@@ -61,7 +60,7 @@ def _fronted(rng: Random) -> tree.Sentence:
     clause = clauses.until(
         lambda drawn: drawn.circumstance, lambda: clauses.plain_clause(rng, adverbials=1.0)
     )
-    return tree.Statement(replace(clause, circumstance=None), clause.circumstance)
+    return tree.Statement(clause._replace(circumstance=None), clause.circumstance)
 
 
 def _coordinated(rng: Random) -> tree.Sentence:
@@ -97,7 +96,7 @@ def _weather(rng: Random) -> tree.Sentence:
     clause = clauses.weather_clause(rng, tense)
     if time and rng.random() < 0.5:
         return tree.Statement(clause, time)
-    return tree.Statement(replace(clause, circumstance=time))
+    return tree.Statement(clause._replace(circumstance=time))
 
 
 def _with_reason(rng: Random) -> tree.Sentence:
@@ -118,7 +117,7 @@ def _with_reason(rng: Random) -> tree.Sentence:
     subordinate = tree.Subordinate(lexicon.CONJUNCTION[name], inner)
     if rng.random() < 0.35:
         return tree.Statement(clause, subordinate)
-    return tree.Statement(replace(clause, tail=subordinate))
+    return tree.Statement(clause._replace(tail=subordinate))
 
 
 def _inner(rng: Random, tense: str, with_state: bool) -> tree.Clause:
@@ -159,7 +158,7 @@ def _infinitive(rng: Random) -> tree.Sentence:
     verb = clauses.until(
         lambda drawn: "unplanned" not in drawn.features, lambda: _verb_of_people(rng)
     )
-    inner = replace(clauses.verb_clause(rng, verb, "present", subject=subject), negated=False)
+    inner = clauses.verb_clause(rng, verb, "present", subject=subject)._replace(negated=False)
     if rng.random() < 0.6:
         tense = rng.choice(lexicon.TENSES)
         control = rng.choice(lexicon.VERBS_BY_FRAME["control"])
@@ -167,7 +166,7 @@ def _infinitive(rng: Random) -> tree.Sentence:
         return tree.Statement(tree.Clause(subject, control, tense, tail=tail))
     clause = clauses.verb_clause(rng, rng.choice(_PURPOSEFUL), subject=subject)
     tail = tree.Subordinate(lexicon.CONJUNCTION["in order to"], inner)
-    return tree.Statement(replace(clause, negated=False, tail=tail))
+    return tree.Statement(clause._replace(negated=False, tail=tail))
 
 
 def _with_relative(rng: Random) -> tree.Sentence:
@@ -184,7 +183,7 @@ def _with_relative(rng: Random) -> tree.Sentence:
             continue
         if on_object:
             clause = clauses.verb_clause(rng, verb, tense, object=antecedent)
-            return tree.Statement(replace(clause, negated=clause.negated and antecedent.definite))
+            return tree.Statement(clause._replace(negated=clause.negated and antecedent.definite))
         if clauses.tense_is_clear(verb, tense, antecedent):
             return tree.Statement(clauses.verb_clause(rng, verb, tense, subject=antecedent))
 
@@ -197,7 +196,7 @@ def _antecedent(rng: Random, noun: lexicon.Noun, tense: str) -> tree.NounPhrase 
         inside = tree.PrepositionalPhrase(lexicon.PREPOSITION["in"], pronoun)
         verb = rng.choice(_STAYING)
         clause = tree.Clause(phrases.somebody(rng), verb, tense, complement=inside)
-        return replace(phrase, relative=clause)
+        return phrase._replace(relative=clause)
     does, done_to = _DOES[noun], _DONE_TO[noun]
     if does and (not done_to or rng.random() < 0.5):
         verb = rng.choice(does)
@@ -211,7 +210,7 @@ def _antecedent(rng: Random, noun: lexicon.Noun, tense: str) -> tree.NounPhrase 
         if not _suits_people(verb) or not is_clear or clauses.clashes(subject, pronoun):
             return None
         clause = clauses.verb_clause(rng, verb, tense, subject=subject, object=pronoun)
-    return replace(phrase, relative=replace(clause, circumstance=None, negated=False))
+    return phrase._replace(relative=clause._replace(circumstance=None, negated=False))
 
 
 def _question(clause: tree.Clause, asked: str = "") -> tree.Question:
@@ -221,7 +220,7 @@ def _question(clause: tree.Clause, asked: str = "") -> tree.Question:
         subject = lexicon.PRONOUN["he"]
     elif subject is lexicon.PRONOUN["we"]:
         subject = lexicon.PRONOUN["they"]
-    return tree.Question(replace(clause, subject=subject, negated=False), asked)
+    return tree.Question(clause._replace(subject=subject, negated=False), asked)
 
 
 def _yes_no(rng: Random) -> tree.Sentence:
@@ -268,10 +267,10 @@ def _asking_adverb(rng: Random) -> tree.Sentence:
     choice = rng.random()
     if choice < 0.3:
         clause = clauses.verb_clause(rng, rng.choice(_PUTTING))
-        return _question(replace(clause, complement=None), "where (direction)")
+        return _question(clause._replace(complement=None), "where (direction)")
     if choice < 0.6:
         clause = clauses.verb_clause(rng, rng.choice(_LOCATED))
-        return _question(replace(clause, complement=None), "where")
+        return _question(clause._replace(complement=None), "where")
     if choice < 0.8:
         verb = rng.choice(_EVENTFUL)
         return _question(clauses.verb_clause(rng, verb, rng.choice(("present", "past"))), "when")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
 from pipelines.grammar import lexicon
 
 
-@dataclass(frozen=True, slots=True)
-class NounPhrase:
+class NounPhrase(NamedTuple):
     """A noun phrase: the three old books. A possessor takes the place of the determiner."""
 
     noun: lexicon.Noun
@@ -19,7 +17,7 @@ class NounPhrase:
     number: int | None = None
     possessor: NounPhrase | lexicon.Name | None = None
     relative: Clause | None = None
-    person: ClassVar[int] = 3
+    person = 3
 
     @property
     def definite(self) -> bool:
@@ -33,29 +31,26 @@ class NounPhrase:
         return indefinite and self.number is None and self.possessor is None
 
 
-@dataclass(frozen=True, slots=True)
-class Interrogative:
+class Interrogative(NamedTuple):
     """An interrogative: who or what; in English, "whom" if it is not the subject."""
 
     is_person: bool
-    person: ClassVar[int] = 3
-    plural: ClassVar[bool] = False
+    person = 3
+    plural = False
 
 
-@dataclass(frozen=True, slots=True)
-class RelativePronoun:
+class RelativePronoun(NamedTuple):
     """The pronoun that stands for an antecedent in its relative clause."""
 
     noun: lexicon.Noun
     plural: bool
-    person: ClassVar[int] = 3
+    person = 3
 
 
 Nominal = NounPhrase | lexicon.Pronoun | lexicon.Name | Interrogative | RelativePronoun
 
 
-@dataclass(frozen=True, slots=True)
-class PrepositionalPhrase:
+class PrepositionalPhrase(NamedTuple):
     """A preposition and its noun phrase; with `direction`, a two-way one takes the accusative."""
 
     preposition: lexicon.Preposition
@@ -68,8 +63,7 @@ Adverbial = lexicon.Adverb | PrepositionalPhrase
 Moved = Nominal | PrepositionalPhrase | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A comparison: older than, or as old as, the standard."""
 
     adjective: lexicon.Adjective
@@ -77,16 +71,14 @@ class Comparison:
     equal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Subordinate:
+class Subordinate(NamedTuple):
     """A conjunction and its clause; an infinitive clause repeats its implied subject."""
 
     conjunction: lexicon.Conjunction
     clause: Clause
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A verb with everything that depends on it, unordered: each language has its own order.
 
     `complement` is a direction or position that the verb requires, `place` a free one, and
@@ -109,16 +101,14 @@ class Clause:
     tail: Subordinate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A main clause; `front` opens the sentence and moves the German subject after its verb."""
 
     clause: Clause
     front: Adverbial | Subordinate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Coordination:
+class Coordination(NamedTuple):
     """Two main clauses joined by "and" or "but"."""
 
     first: Clause
@@ -126,8 +116,7 @@ class Coordination:
     second: Clause
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A question.
 
     `asked` is "" for yes or no, "subject" or "object" for the argument in question (an
