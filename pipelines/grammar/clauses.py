@@ -8,8 +8,14 @@ from pipelines.grammar import lexicon, phrases, tree
 
 # Each as often as it is drawn.
 _PLAIN_FRAMES = (
-    *(["transitive"] * 20 + ["intransitive"] * 8 + ["ditransitive"] * 5 + ["prepositional"] * 6),
-    *(["motion"] * 4 + ["position"] * 4 + ["placement"] * 2 + ["copula"] * 6),
+    ["transitive"] * 20
+    + ["intransitive"] * 8
+    + ["ditransitive"] * 5
+    + ["prepositional"] * 6
+    + ["motion"] * 4
+    + ["position"] * 4
+    + ["placement"] * 2
+    + ["copula"] * 6
 )
 _PAST_MODALS = [modal for modal in lexicon.MODALS if modal.past]
 _DWELLINGS = lexicon.nouns_of("house city village castle hotel island")

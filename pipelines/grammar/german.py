@@ -34,9 +34,9 @@ _CONTRACTIONS |= {"zu der": "zur", "in das": "ins", "an das": "ans"}
 # Verbs whose first and third person singular are the same: ich kann, ich mag, ich weiß.
 _PRETERITE_PRESENTS = ("können", "dürfen", "sollten", "müssen", "wollen", "mögen", "wissen")
 _NUMBERS = (
-    *("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf"),
-    *("zwölf", "dreizehn", "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn"),
-)
+    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
+    "zwölf", "dreizehn", "vierzehn", "fünfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn",
+)  # fmt: skip
 _TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
 
 

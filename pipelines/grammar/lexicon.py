@@ -128,16 +128,9 @@ def nouns_of(names: str) -> list[Noun]:
     return list(nouns)
 
 
-def _by(column: str, words: list[Any]) -> dict[str, list[Any]]:
-    groups: dict[str, list[Any]] = {}
-    for word in words:
-        groups.setdefault(getattr(word, column), []).append(word)
-    return groups
-
-
 NOUNS = _read(Noun, "nouns")
 NOUN = {noun.english: noun for noun in NOUNS}
-NOUNS_BY_KIND = _by("kind", NOUNS)
+NOUNS_BY_KIND = {noun.kind: [other for other in NOUNS if other.kind == noun.kind] for noun in NOUNS}
 PEOPLE = nouns_of("people")
 
 ADVERBS = _read(Adverb, "adverbs")
@@ -149,7 +142,9 @@ ADVERBS_IN = {
 }
 
 VERBS = _read(Verb, "verbs")
-VERBS_BY_FRAME = _by("frame", VERBS)
+VERBS_BY_FRAME = {
+    verb.frame: [other for other in VERBS if other.frame == verb.frame] for verb in VERBS
+}
 # By the English words; of the two frames of "be", the copula.
 VERB = {f"{verb.base} {verb.particle}".rstrip(): verb for verb in reversed(VERBS)}
 EXISTENTIAL = VERBS_BY_FRAME["existential"][0]

@@ -13,14 +13,15 @@ _MASS = ("stuff", "drink", "cause")
 _SINGULAR_ONLY, _PLURAL_ONLY = ("a", "every"), ("all", "many", "some", "several", "", "number")
 # How often each determiner is drawn, by the phrase's role. "owned" is a possessive, "possessor" a
 # phrase with 's, "" no determiner.
+# fmt: off
 _DETERMINERS = {
     "subject": {
-        **{"the": 46, "a": 12, "this": 8, "owned": 14, "every": 4, "no": 2, "all": 3, "many": 3},
-        **{"some": 2, "several": 2, "number": 3, "": 3},
+        "the": 46, "a": 12, "this": 8, "owned": 14, "every": 4, "no": 2, "all": 3, "many": 3,
+        "some": 2, "several": 2, "number": 3, "": 3,
     },
     "object": {
-        **{"the": 36, "a": 26, "this": 6, "owned": 12, "possessor": 5, "many": 2, "some": 2},
-        **{"several": 2, "number": 5, "": 4},
+        "the": 36, "a": 26, "this": 6, "owned": 12, "possessor": 5, "many": 2, "some": 2,
+        "several": 2, "number": 5, "": 4,
     },
     "definite": {"the": 62, "this": 10, "owned": 18, "possessor": 10},
     "negatable": {"the": 38, "this": 6, "owned": 12, "a": 34, "": 10},
@@ -30,6 +31,7 @@ _DETERMINERS = {
     "mass": {"the": 45, "": 40, "this": 7, "owned": 8},
     "which": {"which": 75, "how many": 25},
 }
+# fmt: on
 _NUMBERS = [*range(2, 13)] * 8 + [*range(13, 100)]
 
 

@@ -36,7 +36,12 @@ _CONTAINING = [
     if noun.kind in _CONTENTS and noun.english not in ("roof", "bridge", "station")
 ]
 _REASONS = {
-    **{"because": 30, "although": 15, "when": 20, "if": 8, "while": 10, "before": 9},
+    "because": 30,
+    "although": 15,
+    "when": 20,
+    "if": 8,
+    "while": 10,
+    "before": 9,
     "as soon as": 8,
 }
 # Only causes and conditions: nobody comes "before it is raining".
