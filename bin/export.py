@@ -40,7 +40,7 @@ flags.DEFINE_enum("format", "saved_model", FORMATS, "Format to write.")
 flags.DEFINE_enum(
     "weights", "float32", ["float32", "bfloat16", "int8"], "Type of the stored weights."
 )
-flags.DEFINE_bool("constraints", False, "Add the signature constrain, for required phrases.")
+flags.DEFINE_bool("constraints", False, "Add the signature constrain_ids, for required phrases.")
 SIGNATURES = "Signatures to write; fewer need less memory when loaded. All by default."
 flags.DEFINE_list("signatures", None, SIGNATURES)
 DIRECTIONS = "--format=argos: directions to package, such as en-de,en-cs. All by default."

@@ -47,9 +47,6 @@ class Characters(Subwords):
         until_eos = [row[: row.index(EOS_ID)] if EOS_ID in row else row for row in rows]
         return ["".join(chr(id_ - 4) for id_ in row if id_ >= 4) for row in until_eos]
 
-    def begins_word(self, id_):
-        return self.pieces[id_] == " "
-
     def words(self, row):
         return [len(self.decode([row[: end + 1]])[0].split()) - 1 for end in range(len(row))]
 

@@ -198,10 +198,9 @@ def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part,
     assert found[name].shape == shape
 
 
-@pytest.mark.parametrize("module", ["search.constraints", "export.sentence_graph"])
-def test_examples_of_docstrings_are_true(module):
+def test_examples_of_docstrings_are_true():
     """Those of public names are run by tests/test_keras_objects.py."""
-    module = importlib.import_module(f"keras_transformer.{module}")
+    module = importlib.import_module("keras_transformer.search.constraints")
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)

@@ -18,7 +18,6 @@ INPUTS = {
     "text": ("B", "texts"),
     "source": ("B", "source texts"),
     "target": ("B", "a translation of each"),
-    "phrases": ("B", 'what each translation contains: phrases with tabs between them, or `""`'),
 }
 INPUTS_OF_IDS = {
     "source": ("B S", "each row ends in EOS and then padding"),
@@ -40,34 +39,19 @@ PER_TRANSLATION = {
 OUTPUTS = {
     "truncated": ("B", "whether a text was longer than the limit, and its end was cut off"),
     "perplexity": ("B", "exp(-log_prob / length)"),
-    "source_pieces": ("B S", 'subwords of the source, `"</s>"` last and then `""`'),
-    "target_pieces": ("B T", 'subwords of the target, `"</s>"` last and then `""`'),
-    "source_words": ("B S", "the number of the word that each belongs to; -1 for none"),
-    "target_words": ("B T", "the number of the word that each belongs to; -1 for none"),
     "log_probs": ("B T", "natural logarithm of the probability of each, 0 at padding"),
     "alignment": ("B T", "a source position for each, from 0"),
     "encoder": ("B N H S S", "self-attention of the encoder; the last axis sums to 1"),
     "decoder": ("B N H T T", "self-attention of the decoder; column t is what was read there"),
     "memory": ("B N H T S", "cross-attention"),
-    "pieces": ("B S", "the subwords as the vocabulary spells them"),
-    "ids": ("B S", "their ids, padded"),
+    "ids": ("B K T", "those of the targets, with EOS, padded"),
     "is_finite": ("B K", "False where logits are NaN, as those of weights that are not finite"),
 }
-# Inputs and outputs that are something else in one signature.
+# Outputs that are something else in one signature.
 ELSEWHERE = {
-    ("complete", "target"): ("B", 'what each translation begins with, `""` for anything'),
-    ("constrain", "target"): ("B", 'what each translation begins with, `""` for anything'),
-    ("document", "translation"): ("B", "of all lines and sentences of each text"),
-    ("search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
-    ("greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
-    ("aligned_search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
-    ("aligned_greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
     ("aligned_search_ids", "alignment"): ("B K T", "a source position for each, from 0"),
     ("aligned_greedy_ids", "alignment"): ("B K T", "a source position for each, from 0"),
-    ("constrain_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
-    ("tokenize", "length"): ("B", "ids of each text, EOS counted"),
 }
-CONSTRAINED = ("constrain", "constrain_ids")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +79,7 @@ def page(signatures: Mapping[str, Signature]) -> str:
     text += "- K: beams, the `beam_size` of the export. N: layers. H: heads.\n"
     text += "- S, T: subwords of a source and of a target. P: phrases, or the longest prefix. M: "
     text += "subwords of a phrase.\n\n"
-    text += "Texts are UTF-8, and those longer than the limits are cut, but for `document`. Where "
+    text += "Texts are UTF-8, and those longer than the limits are cut. Where "
     text += 'there are fewer than K translations, `""` with score -inf follows.\n'
     of_texts = [name for name in signatures if not is_of_ids(name)]
     of_ids = [name for name in signatures if is_of_ids(name)]
@@ -119,13 +103,13 @@ def summary(name: str) -> str:
     graphs = SearchGraphs if is_of_ids(name) else TextGraphs
     first, _, _ = inspect.getdoc(getattr(graphs, name).python_function).partition("\n\n")
     text = " ".join(first.split())
-    if name in CONSTRAINED:
+    if name == "constrain_ids":
         text += " Only with `export --constraints`."
     if name in ("greedy_ids", "aligned_greedy_ids"):
         text += " Only where the export has one beam."
     if name == "aligned_search_ids":
         text += " Only where the export has several beams."
-    if name in ("attention", "attention_ids"):
+    if name == "attention_ids":
         text += " Not of an ensemble."
     return text
 
@@ -134,8 +118,7 @@ def signature_table(name: str, signature: Signature) -> str:
     inputs = INPUTS | INPUTS_OF_IDS if is_of_ids(name) else INPUTS
     rows = []
     for tensor in sorted(signature.inputs, key=lambda tensor: [*inputs].index(tensor.name)):
-        described = ELSEWHERE.get((name, tensor.name), inputs[tensor.name])
-        rows.append(row(tensor, described, "input"))
+        rows.append(row(tensor, inputs[tensor.name], "input"))
     outputs = PER_TRANSLATION | OUTPUTS
     for tensor in sorted(signature.outputs, key=lambda tensor: [*outputs].index(tensor.name)):
         axes, meaning = outputs[tensor.name]

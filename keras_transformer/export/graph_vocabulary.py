@@ -37,10 +37,7 @@ class GraphVocabulary(tf.Module):
         self.kind = vocabulary.kind
         self.languages = vocabulary.languages
         self._tokenizer = tokenizers[self.kind](vocabulary)
-        self._pieces = tf.constant(vocabulary.pieces)  # string [V]
         self._is_code = tf.constant([is_code(piece) for piece in vocabulary.pieces])
-        begins_word = [vocabulary.begins_word(id_) for id_ in range(vocabulary.vocab_size)]
-        self._begins_word = tf.constant(begins_word)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Maps string [B] to ids int32 [B, None]; a blank text has none, even with a code.
@@ -54,11 +51,11 @@ class GraphVocabulary(tf.Module):
         texts = tf.where(blank, "", texts)
         if not self.languages or self.kind == "pieces":  # it handles codes itself
             return self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
-        codes, texts = self.split_codes(texts)
+        codes, texts = self._split_codes(texts)
         ids = self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
         return tf.concat([codes, ids], axis=1)
 
-    def split_codes(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    def _split_codes(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Splits texts, string [B], into their codes and the rest.
 
         Returns:
@@ -79,27 +76,6 @@ class GraphVocabulary(tf.Module):
         kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID) & ~tf.gather(self._is_code, ids)
         text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
-
-    def spelled(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps ids int32 [B, T] to pieces string [B, T], "</s>" for EOS and "" for padding."""
-        pieces = tf.where(ids == EOS_ID, "</s>", tf.gather(self._pieces, ids))
-        return tf.where(ids == PAD_ID, "", pieces)
-
-    def begins_word(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [N] to bool [N]: whether a subword begins a word."""
-        return tf.gather(self._begins_word, ids)
-
-    def words(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to int32 [B, T]: the number of the word in which each subword ends.
-
-        Words are separated by spaces and counted from 0; -1 means before the first.
-        """
-        rows, length = tf.unstack(tf.shape(ids))
-        up_to = tf.sequence_mask(tf.range(1, length + 1), length)  # [T, T]
-        beginnings = tf.where(up_to, ids[:, None], PAD_ID)  # [B, T, T]
-        texts = self.decode(tf.reshape(beginnings, [rows * length, length]))
-        counts = tf.strings.split(texts).row_lengths()  # [B T]
-        return tf.reshape(tf.cast(counts, tf.int32) - 1, [rows, length])
 
 
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):

@@ -1,24 +1,18 @@
 """A trained model as one SavedModel that takes text and gives text.
 
-    serving_default    text -> translation, score, and `truncated`: whether the text was truncated
-    best               text -> the first translation of `beams`, and `truncated`
-    n_best             text -> all beams; `beams` is the same from a search that ends when the first
-                       of them is certain
-    document           text -> translation of all its lines and sentences, however long
-    complete           source, target -> n_best of the translations that begin with the target
-    constrain          source, target, phrases -> complete, for translations with the phrases
+    serving_default    text -> the best translation, and its score
+    n_best             text -> all beams, with their scores
     score              source, target -> the probability of the target
-    align              source, target -> subwords, their log probabilities, and an alignment
-    attention          source, target -> the weights of all heads, and an alignment
-    tokenize           text -> its subwords
 
-text_graphs.py documents the names, shapes and dtypes of all outputs. keras_transformer.load uses
-further signatures on ids (search/tensorflow_engine.py), and the vocabulary next to them. `text`,
-`source` and `target` are string [B]. B may be 0, or any number of texts that fits in memory. The
-SavedModel contains vocabulary, beam search and weights, using only operations from TensorFlow and
-tensorflow_text: these two packages suffice to load it. It includes warm-up requests for TensorFlow
-Serving (warm_up.py). A parsing model reads words and writes the tokens of a tree: the signatures
-return them unchanged, while keras_transformer.load returns trees.
+text_graphs.py documents the names, shapes and dtypes of all outputs. `text`, `source` and `target`
+are string [B]. B may be 0, or any number of texts that fits in memory. keras_transformer.load does
+everything else with texts in Python, using further signatures on ids (search/tensorflow_engine.py)
+and the vocabulary next to them.
+
+The SavedModel contains vocabulary, beam search and weights, using only operations from TensorFlow
+and tensorflow_text: these two packages suffice to load it. It includes warm-up requests for
+TensorFlow Serving (warm_up.py). A parsing model reads words and writes the tokens of a tree: the
+signatures return them unchanged, while keras_transformer.load returns trees.
 """
 
 import dataclasses
@@ -64,7 +58,7 @@ def export_saved_model(
             bfloat16, half the size, every call makes float32 copies: computing in bfloat16 is less
             precise, and faster on few CPUs. With int8, a quarter of the size, products are int8.
         overwrite: whether to replace an earlier export in `export_dir`.
-        constraints: whether to include the signature `constrain`, an additional search.
+        constraints: whether to include the signature `constrain_ids`, an additional search.
         signatures: the names of the signatures to include; all by default. A process that loads the
             SavedModel holds the graphs of every signature, whether called or not.
 

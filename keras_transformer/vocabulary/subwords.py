@@ -29,13 +29,12 @@ from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_
 from keras_transformer.errors import InputError, reason
 from keras_transformer.language_codes import is_code, pattern_of
 from keras_transformer.vocabulary.sentencepiece_models import (
-    SPACE,
     NumberedPieces,
     SentencePieces,
     split_codes,
     word_numbers,
 )
-from keras_transformer.vocabulary.wordpiece import JOINER, WordPieces
+from keras_transformer.vocabulary.wordpiece import WordPieces
 
 TOKENIZERS = {"bpe": SentencePieces, "wordpiece": WordPieces, "pieces": NumberedPieces}
 
@@ -99,13 +98,6 @@ class Subwords:
             until_eos = row[: row.index(EOS_ID)] if EOS_ID in row else row
             kept.append([id_ for id_ in until_eos if id_ not in self._left_out])
         return self._tokenizer.decode(kept)
-
-    def begins_word(self, id_: int) -> bool:
-        """Whether a subword begins a word."""
-        piece = self.pieces[id_]
-        if self.kind == "wordpiece":
-            return piece == JOINER or not piece.startswith(JOINER)
-        return piece.startswith(SPACE)
 
     def words(self, row: Sequence[int]) -> list[int]:
         """Returns the number of the word in the decoded text in which each subword ends.

@@ -12,7 +12,7 @@ from tests.refusals import check_line
 def test_result(call_program, untrained, tmp_path):
     export_dir = tmp_path / "model" / "1"
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--beam_size=2"]
-    arguments += ["--checkpoint=average:2", "--date=2017-06-12", "--signatures=tokenize"]
+    arguments += ["--checkpoint=average:2", "--date=2017-06-12", "--signatures=score"]
     done = call_program("export", *arguments)
     assert done.code == 0, done.errors
     assert done.result["saved_model"] == str(export_dir)
@@ -47,7 +47,7 @@ def test_second_export_needs_overwrite(call_program, exported, untrained, tmp_pa
     done = call_program("export", *arguments)
     assert done.code == 1
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
-    arguments += ["--overwrite", "--signatures=best"]
+    arguments += ["--overwrite", "--signatures=score"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.result["checkpoint"] == "step-00000020"
 
@@ -161,8 +161,8 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
         (["--format=ctranslate2", "--directions=en-de"], "--directions", "en-de"),
         (["--format=argos", "--directions=en"], "--directions", "'en'"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
-        (["--format=ctranslate2", "--signatures=best"], "--signatures", "best"),
-        (["--signatures=best,nbest"], "--signatures", "'nbest'"),
+        (["--format=ctranslate2", "--signatures=score"], "--signatures", "score"),
+        (["--signatures=score,nbest"], "--signatures", "'nbest'"),
         (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
         (["--format=onnx", "--alpha=1"], "--alpha", "1"),
         (["--format=onnx", "--runtime=dist"], "--runtime", "dist"),

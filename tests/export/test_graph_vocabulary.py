@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.config import PAD_ID, UNK_ID
+from keras_transformer.config import UNK_ID
 from keras_transformer.export.graph_vocabulary import GraphVocabulary
-from keras_transformer.language_codes import code_of
 from keras_transformer.translate.texts import encoded
-from keras_transformer.vocabulary.subwords import Subwords, spelled
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
 TEXT = [
@@ -90,11 +89,6 @@ def assert_same(vocabulary, graph, lines):
     for line, found, wanted in zip(lines, rows, rows_of(vocabulary, lines), strict=True):
         assert found == wanted, repr(line)
     assert texts_of(graph.decode(ids.to_tensor())) == vocabulary.decode(rows)
-    words = graph.words(ids.to_tensor()).numpy().tolist()
-    for line, row, found in zip(lines, rows, words, strict=True):
-        assert found[: len(row)] == vocabulary.words(row), repr(line)
-    begins = graph.begins_word(ids.flat_values).numpy().tolist()
-    assert begins == [vocabulary.begins_word(id_) for row in rows for id_ in row]
 
 
 def test_lines(vocabulary, graph):
@@ -135,24 +129,13 @@ def test_invalid_utf8_is_read_as_replacement_characters(vocabulary, graph):
 
 @pytest.mark.parametrize("vocabulary", KINDS[2:], indirect=True)
 def test_codes(vocabulary, graph):
-    codes = [code_of(language) for language in vocabulary.languages]
-    ids, texts = graph.split_codes(tf.constant([f"{code} a" for code in codes] + [" >>de<< a"]))
-    assert ids.to_list() == [*vocabulary.encode(codes), []]
-    assert texts.numpy().tolist() == [b"a"] * len(codes) + [b" >>de<< a"]
     assert graph.encode(tf.constant([">>de<<", ">>de<< \u2028"])).to_list() == [[], []]
-
-
-def test_spelled(vocabulary, graph):
-    (row,) = rows_of(vocabulary, ["the dog"])
-    (found,) = graph.spelled(tf.constant([[*row, 2, PAD_ID, PAD_ID]])).numpy()
-    assert [piece.decode("utf-8") for piece in found] == [*spelled(vocabulary, [*row, 2]), "", ""]
 
 
 def test_empty_batches(graph):
     assert graph.encode(tf.zeros([0], tf.string)).shape[0] == 0
     assert graph.decode(tf.zeros([0, 3], tf.int32)).shape == [0]
     assert graph.decode(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
-    assert graph.words(tf.zeros([0, 3], tf.int32)).shape == [0, 3]
 
 
 def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
@@ -164,16 +147,13 @@ def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
         def __call__(self, text):
             ids = self.vocabulary.encode(text)
-            padded = ids.to_tensor()
-            return ids, self.vocabulary.decode(padded), self.vocabulary.words(padded)
+            return ids, self.vocabulary.decode(ids.to_tensor())
 
     tf.saved_model.save(Echo(), str(tmp_path / "echo"))
-    ids, texts, words = tf.saved_model.load(str(tmp_path / "echo"))(tf.constant(LINES))
+    ids, texts = tf.saved_model.load(str(tmp_path / "echo"))(tf.constant(LINES))
     rows = rows_of(vocabulary, LINES)
     assert ids.to_list() == rows
     assert texts_of(texts) == vocabulary.decode(rows)
-    found = [numbers[: len(row)] for numbers, row in zip(words.numpy().tolist(), rows, strict=True)]
-    assert found == [vocabulary.words(row) for row in rows]
 
 
 @pytest.fixture

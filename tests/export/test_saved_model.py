@@ -27,7 +27,7 @@ from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.export import saved_model
 from keras_transformer.export.saved_model import export_saved_model, load_signatures
-from keras_transformer.export.text_graphs import TRANSLATION_OUTPUTS, TextGraphs
+from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
@@ -41,7 +41,6 @@ from keras_transformer.search.ensemble import ensemble_of
 from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
 from keras_transformer.search.weights import read_weights, variables_of
 from keras_transformer.training.checkpoint_files import CheckpointInfo
-from keras_transformer.translate.answers import AlignedPair
 from keras_transformer.translate.texts import search_settings
 from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -59,7 +58,7 @@ DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=
 # The other export takes seconds, and most of what differs in it is also tested elsewhere.
 KINDS = ("bpe", pytest.param("wordpiece", marks=pytest.mark.slow))
 WORDPIECES = 40
-SIGNATURES = ("serving_default", "score", "attention", "tokenize")
+SIGNATURES = ("serving_default", "score")
 SIGNATURES_OF_IDS = ("search_ids", "constrain_ids", "score_ids", "attention_ids")
 # Runs exports where this project cannot be imported, and lists unknown operations.
 FOREIGN_PROCESS = """
@@ -153,7 +152,7 @@ def parts(exported, untrained, tmp_path_factory):
 def test_the_reference_has_the_signatures_as_they_are(signatures):
     """Checks docs/reference/signatures.md; `make reference` updates it."""
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
-    of_others = {"constrain", "constrain_ids", "greedy_ids", "aligned_greedy_ids"}
+    of_others = {"constrain_ids", "greedy_ids", "aligned_greedy_ids"}
     assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*signatures, *of_others}
     for name, graph in signatures.items():
         assert signature_table(name, signature_of(graph)) in kept, name
@@ -289,7 +288,7 @@ def test_operations_are_those_of_tensorflow_and_its_text_package(parts, foreign)
     assert foreign[1] == []
 
 
-@pytest.mark.parametrize("signature", ["n_best", "score", "tokenize", "attention"])
+@pytest.mark.parametrize("signature", ["n_best", "score"])
 def test_invalid_bytes_are_replacement_characters(run, signature):
     invalid, replaced = (run(signature, texts) for texts in (INVALID, REPLACED))
     for name in invalid:
@@ -300,17 +299,12 @@ def test_invalid_bytes_are_replacement_characters(run, signature):
 
 
 def test_long_lines_are_cut(bpe, run):
-    most, most_of_target = bpe.source_limit, bpe.target_limit
     found = run("n_best", LONG)
     assert found["truncated"].tolist() == [True, True, False]
     assert np.all(np.isfinite(found["score"][:, 0]))
     found = run("score", LONG)
-    assert found["length"].tolist()[:2] == [most_of_target] * 2
+    assert found["length"].tolist()[:2] == [bpe.target_limit] * 2
     assert found["truncated"].tolist() == [True, True, False]
-    assert run("attention", LONG)["memory"].shape == (3, 1, 2, most_of_target, most)
-    found = run("tokenize", LONG)
-    assert found["ids"].shape == (3, most)
-    assert found["length"].tolist()[:2] == [most] * 2
 
 
 @pytest.mark.parametrize(
@@ -318,54 +312,18 @@ def test_long_lines_are_cut(bpe, run):
     [
         ("serving_default", dict.fromkeys(("translation", "score", "truncated"), (0,))),
         (
-            "best",
-            dict.fromkeys((*TRANSLATION_OUTPUTS, "truncated"), (0,)),
-        ),
-        (
             "n_best",
             {
-                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 2)),
+                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 2)),
+                "unfinished": (0, 2),
                 "truncated": (0,),
             },
         ),
-        (
-            "complete",
-            {
-                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 2)),
-                "truncated": (0,),
-            },
-        ),
-        ("document", {"translation": (0,)}),
         ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
-        ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
-        ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
-        (
-            "attention",
-            {
-                **dict.fromkeys(("source_pieces", "target_pieces", "alignment"), (0, 1)),
-                **dict.fromkeys(("encoder", "decoder", "memory"), (0, 1, 2, 1, 1)),
-            },
-        ),
     ],
 )
 def test_empty_batches(run, signature, shapes):
     assert {name: array.shape for name, array in run(signature, []).items()} == shapes
-
-
-def test_documents(translators, signatures):
-    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300, "- The cat.\n***"]
-    found = answers_of(signatures["document"], text=texts)["translation"]
-    found = [text.decode() for text in found.tolist()]
-    sentences = ["The cat.", "A dog!", "big"]
-    first, second, third = (
-        row[0].text.replace("\n", " ").replace("\r", " ")
-        for row in translators["bpe"].translate(sentences)
-    )
-    assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
-    assert found[4] == f"- {first}\n***", "a sign before an item, and a line without letters"
-    # Text longer than the model's limit is translated in parts, not truncated.
-    (cut_off, *_), *_ = translators["bpe"].translate(texts[3:4])
-    assert len(found[3]) > 3 * len(cut_off.text) > 0
 
 
 def test_n_best(parts, translators, bpe):
@@ -440,26 +398,22 @@ def warm_up_requests(export_dir):
 
 def test_every_signature_of_texts_is_warmed_up(exported, signatures):
     requests = warm_up_requests(exported)
-    names = {request.model_spec.signature_name for request in requests}
-    assert {"serving_default", "best", "n_best", "complete", "score", "attention"} <= names
-    assert not any(name.endswith("_ids") for name in names)
+    names = [request.model_spec.signature_name for request in requests]
+    assert names == ["serving_default", "n_best", "score"]
     for request in requests:
         inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
         signature = signatures[request.model_spec.signature_name]
         _, specs = signature.structured_input_signature
         assert set(inputs) == set(specs)
-        if request.model_spec.signature_name == "tokenize":
+        if request.model_spec.signature_name == "score":
             assert signature(**inputs)["length"].numpy() > [1]
 
 
-def test_best_is_the_first_of_n_best(run):
-    best, n_best = run("best", LINES), run("n_best", LINES)
-    n_best["truncated"] = n_best["truncated"][:, None]
-    assert best.keys() == n_best.keys()
-    for name in best.keys() - {"score", "log_prob"}:
-        assert np.array_equal(best[name], n_best[name][:, 0]), name
-    for name in ("score", "log_prob"):
-        np.testing.assert_allclose(best[name], n_best[name][:, 0], rtol=1e-4, atol=1e-5)
+def test_the_default_is_the_first_of_n_best(run):
+    best, n_best = run("serving_default", LINES), run("n_best", LINES)
+    assert np.array_equal(best["translation"], n_best["translation"][:, 0])
+    assert np.array_equal(best["truncated"], n_best["truncated"])
+    np.testing.assert_allclose(best["score"], n_best["score"][:, 0], rtol=1e-4, atol=1e-5)
 
 
 def test_a_large_request_is_answered_in_order(bpe):
@@ -485,7 +439,7 @@ def test_score_needs_a_target_for_every_source(bpe, signatures):
         bpe.score_ids(ids[:1], ids)
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score"])
 def test_one_text_is_a_batch_of_one(run, signature):
     alone, batch = run(signature, "the cat"), run(signature, ["the cat"])
     assert alone.keys() == batch.keys()
@@ -495,7 +449,7 @@ def test_one_text_is_a_batch_of_one(run, signature):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_and_attention(parts, exports, kind):
-    model, tokenizer, export_dir, _ = parts[kind]
+    model, tokenizer, *_ = parts[kind]
     source, target = "the cat sat", "a dog"
     exported = exports[kind]
     found = exported.attention(source, target)
@@ -517,14 +471,6 @@ def test_pieces_and_attention(parts, exports, kind):
     places = alignment([layers], tf.constant(ids[:1]) != PAD_ID)
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
-
-    tokenize = load_signatures(export_dir).named["tokenize"]
-    tokens = answers_of(tokenize, text=[source, "", "a"])
-    assert tokens["ids"][0].tolist() == ids[0]
-    assert tokens["length"].tolist()[:2] == [len(ids[0]), 1]
-    spelled = [piece.decode() for piece in tokens["pieces"][0]]
-    assert spelled == found.source_pieces
-    assert tokens["pieces"][1].tolist() == [b"</s>"] + [b""] * (len(ids[0]) - 1)
 
 
 def test_weights_and_vocabulary_are_stored_once(parts):
@@ -692,7 +638,7 @@ def test_an_export_of_some_signatures_names_what_it_lacks(parts, exports):
     assert len(names) == len(SIGNATURES) and set(names) == set(SIGNATURES)
 
 
-@pytest.mark.parametrize(("names", "received"), [([], "none"), (["best", "bset"], "'bset'")])
+@pytest.mark.parametrize(("names", "received"), [([], "none"), (["score", "scroe"], "'scroe'")])
 def test_signatures_that_there_are_not(parts, tmp_path, names, received):
     model, tokenizer, _, _ = parts["bpe"]
     arguments = ([model], pair_of(tokenizer), tmp_path / "export", card_of(model, tokenizer))

@@ -1,14 +1,12 @@
 """Greedy search finds what the search of beams finds with one beam, without its scores."""
 
 import functools
-import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
-from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.candidates import largest_logits
 from keras_transformer.search.compiled_model import compile_model
@@ -17,9 +15,6 @@ from keras_transformer.search.ensemble import decode_target, ensemble_of
 from keras_transformer.search.greedy_search import greedy_search
 from keras_transformer.search.matrices import ScaledRows
 from keras_transformer.search.tensorflow_engine import SearchGraphs
-from keras_transformer.translate.texts import search_settings
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.vocabulary import learn_subwords
 from tests.refusals import refused
 from tests.search.test_compiled_model import (
     OPTIONS,
@@ -232,22 +227,6 @@ def test_a_translator_gives_the_same_answers_without_their_scores(translator):
     ]
     prefixed = translator.translate(["a house"], target_prefixes=["ab"], scores=False)
     assert prefixed[0][0].text.startswith("ab")
-
-
-def test_a_document_is_translated_greedily_by_its_graph(make_model, tmp_path):
-    options = DecodingConfig(beam_size=1, extra_length=4, max_source_length=40)
-    text = "a small house\nthe cat"
-    vocabulary = learn_subwords([text] * 3, "wordpiece", 26, tmp_path, seed=1)
-    vocabularies = VocabularyPair(vocabulary, vocabulary)
-    model = make_model(num_layers=1, vocab_size=vocabulary.vocab_size)
-    translator = translator_with(model, vocabularies, options)
-    graphs = SearchGraphs(compile_model(model), search_settings(options, vocabulary))
-    texts = TextGraphs(graphs, vocabularies)
-    (found,) = texts.document(tf.constant([text]))["translation"].numpy().tolist()
-    answers = translator.translate(text.split("\n"))
-    lines = [re.sub("[\r\n]", " ", best.text) for (best,) in answers]
-    assert any(lines)
-    assert found.decode() == "\n".join(lines)
 
 
 def test_only_a_greedy_search_goes_without_scores(characters, make_model):

@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 
@@ -62,13 +60,6 @@ def test_words_of_subwords(learned):
         for piece, number in zip(ids, learned.words(ids), strict=True):
             parts[number].append(piece)
         assert [part.strip() for part in learned.decode(parts)] == text.split()
-
-
-def test_the_first_subwords_of_words(learned):
-    (ids,) = learned.encode(["the doghouse catdog"])
-    starts = [place for place, id_ in enumerate(ids) if learned.begins_word(id_)] + [len(ids)]
-    words = [ids[start:end] for start, end in itertools.pairwise(starts)]
-    assert [word.strip() for word in learned.decode(words)] == ["the", "doghouse", "catdog"]
 
 
 def test_no_word_precedes_the_first(bpe):
