@@ -2,9 +2,11 @@
 
 import difflib
 import errno
+import importlib
 import os
 import re
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 # The distribution name; "keras-transformer" on PyPI is another project with the same import name.
@@ -131,3 +133,16 @@ def install_command(extra: str) -> str:
     installed = any(importlib.metadata.distributions(name=DISTRIBUTION))
     name = DISTRIBUTION if installed else "."
     return f'pip install "{name}[{extra}]"'
+
+
+def import_extra(package: str) -> ModuleType:
+    """Imports a package that the extra of the same name installs.
+
+    Raises:
+        InputError: if it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        rule = f"must be installed ({install_command(package)})"
+        raise InputError(package, rule, "none installed") from None

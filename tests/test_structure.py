@@ -13,6 +13,7 @@ import pytest
 
 import keras_transformer.layers
 from keras_transformer.errors import DISTRIBUTION, install_command
+from keras_transformer.export.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
@@ -214,6 +215,7 @@ def test_errors_name_extras_of_this_distribution(monkeypatch):
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
         assert "pip install keras-transformer" not in text, path
-        extras.update(re.findall(r"install_command\([\"'](\w+)", text))
+        extras.update(re.findall(r"(?:install_command|import_extra)\([\"'](\w+)", text))
     assert extras == {"beam", "detect", "documents", "figures", "onnx"}
+    extras |= {kind.package for kind in FORMATS.values() if kind.package is not None}
     assert extras <= set(project["optional-dependencies"])

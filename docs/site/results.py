@@ -4,6 +4,7 @@ Every test that runs a program compares its result with these fields (tests/prog
 """
 
 from docs.site.fields import table
+from keras_transformer.export.formats import FORMATS
 
 # Of a checkpoint: which weights were used. Those that are not known are left out.
 CHECKPOINT = {
@@ -125,11 +126,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "saved_model": "as it was given",
     },
     "export": {
-        "saved_model": "the folder, with `--format=saved_model`",
-        "argos": "the files of the packages, with `--format=argos`",
-        "ctranslate2": "the folder, with `--format=ctranslate2`",
-        "onnx": "the folder, with `--format=onnx`",
-        "web": "the folder, with `--format=web`",
+        **{name: f"{kind.result}, with `--format={name}`" for name, kind in FORMATS.items()},
         "bytes": "size of all its files",
         **CHECKPOINT,
         "ensemble": "the same of each model, if there are several",

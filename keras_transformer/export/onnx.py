@@ -7,11 +7,11 @@ and docs/examples/onnx_translate.py searches with them. The vocabularies are nex
 import dataclasses
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from keras_transformer.errors import InputError, install_command, require
+from keras_transformer.errors import import_extra
 from keras_transformer.export.directory import write_export
+from keras_transformer.export.formats import check_weights
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
 from keras_transformer.search.compiled_model import compile_model
@@ -43,7 +43,7 @@ def export_onnx(
         InputError: if the package onnx is not installed, the model is too large for an ONNX file,
             or `export_dir` is not empty or not writable.
     """
-    onnx = load_onnx()
+    onnx = import_extra("onnx")
     files = graph_files(model, card.weights)
     for vocabulary in vocabularies:
         files[vocabulary.file.name] = vocabulary.file.read_bytes()
@@ -65,24 +65,9 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     """
     from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
 
-    rule = "must be float32 or int8 in an ONNX graph"
-    require(weights in ("float32", "int8"), "weights", rule, weights)
+    check_weights("onnx", weights)
     compiled = compile_model(model, weights)
     return {
         ENCODER: encoder_graph(compiled).SerializeToString(),
         DECODER: decoder_graph(compiled).SerializeToString(),
     }
-
-
-def load_onnx() -> ModuleType:
-    """Imports the package, which is an extra.
-
-    Raises:
-        InputError: if it is not installed.
-    """
-    try:
-        import onnx
-    except ImportError:
-        rule = f"must be installed ({install_command('onnx')})"
-        raise InputError("onnx", rule, "none installed") from None
-    return onnx

@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_transformer.errors import require
+from keras_transformer.errors import import_extra, require
 from keras_transformer.export.directory import write_export
-from keras_transformer.export.onnx import graph_files, load_onnx
+from keras_transformer.export.onnx import graph_files
 from keras_transformer.export.web.page_vocabulary import page_vocabulary
 from keras_transformer.files.paths import to_path
 from keras_transformer.model.transformer import Transformer
@@ -106,8 +106,8 @@ def export_web(
     vocabularies: VocabularyPair,
     export_dir: str | os.PathLike,
     card: ModelCard,
-    runtime: RuntimeFiles,
     overwrite: bool = False,
+    runtime: str | os.PathLike | None = None,
 ) -> dict[str, Any]:
     """Writes the folder of the page.
 
@@ -116,8 +116,8 @@ def export_web(
         vocabularies: the source and target vocabularies, in files.
         export_dir: the directory to create.
         card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
-        runtime: from `runtime_files`.
         overwrite: whether to replace an earlier export in `export_dir`.
+        runtime: the folder of the runtime's files; see `runtime_files`.
 
     Returns:
         {"web": export_dir, "bytes"}.
@@ -127,7 +127,8 @@ def export_web(
             vocabulary, the package onnx is not installed, or `export_dir` is not empty or not
             writable.
     """
-    onnx = load_onnx()
+    onnx = import_extra("onnx")
+    files_of_runtime = runtime_files(runtime)
     task = card.origin.task
     require(task == "translation", "model", "must be a translation model", f"a {task} model")
     card = dataclasses.replace(card, onnx=onnx.__version__)
@@ -144,13 +145,18 @@ def export_web(
         shell[script.name] = script.read_bytes()
     service_worker = shell.pop(SERVICE_WORKER)
 
-    described = _described(of_model) | runtime.described
+    described = _described(of_model) | files_of_runtime.described
     version = _version({**shell, "card": _json(card.to_json()), "files": _json(described)})
     content = {"version": version, "card": _shown(card), "files": described}
     shell["model.json"] = _json(content)
     kept = json.dumps(["./", *sorted(shell)])
     head = f'const VERSION = "{version}";\nconst SHELL = {kept};\n'.encode()
-    files = {**of_model, **runtime.contents, **shell, SERVICE_WORKER: head + service_worker}
+    files = {
+        **of_model,
+        **files_of_runtime.contents,
+        **shell,
+        SERVICE_WORKER: head + service_worker,
+    }
 
     def write(folder: Path) -> None:
         for name, content in files.items():

@@ -26,13 +26,13 @@ def export_of(untrained, made_once):
 
     def exported(name, runtime, weights="float32"):
         def make(folder):
-            from keras_transformer.export.web.page import export_web, runtime_files
+            from keras_transformer.export.web.page import export_web
             from keras_transformer.restoring import decoding_config, restore
 
             trained = restore(untrained, "average:2")
             card = trained.card(decoding_config(trained, beam_size=3), weights=weights)
-            files = runtime_files(runtime)
-            export_web(trained.model, trained.vocabularies, folder / "page", card, files)
+            page = folder / "page"
+            export_web(trained.model, trained.vocabularies, page, card, runtime=runtime)
 
         return made_once(f"web-{name}", make) / "page"
 

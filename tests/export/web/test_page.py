@@ -88,4 +88,4 @@ def test_models_that_do_not_translate_are_refused(model, characters, no_runtime,
     options = DecodingConfig()
     card = card_of(model.config, options, origin=ModelOrigin(task="parsing"))
     with refused("model", "parsing"):
-        export_web(model, characters, tmp_path / "page", card, runtime_files(no_runtime))
+        export_web(model, characters, tmp_path / "page", card, runtime=no_runtime)
