@@ -142,9 +142,7 @@ def test_ensemble(call_program, untrained, tmp_path):
     assert [each["step"] for each in card["ensemble"]] == [10, 20]
 
 
-@pytest.mark.parametrize(
-    "flag", ["--weights=int8", "--format=ctranslate2", "--format=argos", "--format=onnx"]
-)
+@pytest.mark.parametrize("flag", ["--weights=int8", "--format=onnx"])
 def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
     done = call_program("export", *arguments, flag)
@@ -158,16 +156,10 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
         (["--format=tflite"], "flag --format=tflite", None),
         (["--weights=int4"], "flag --weights=int4", None),
         (["--format=argos", "--beam_size=3"], "--beam_size", "3"),
-        (["--format=ctranslate2", "--directions=en-de"], "--directions", "en-de"),
         (["--format=argos", "--directions=en"], "--directions", "'en'"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
-        (["--format=ctranslate2", "--signatures=score"], "--signatures", "score"),
         (["--signatures=score,nbest"], "--signatures", "'nbest'"),
         (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
-        (["--format=onnx", "--alpha=1"], "--alpha", "1"),
-        (["--format=onnx", "--runtime=dist"], "--runtime", "dist"),
-        (["--format=web", "--weights=bfloat16"], "--weights", "bfloat16"),
-        (["--format=web", "--min_length=3"], "--min_length", "3"),
         (["--format=web", "--runtime="], "--runtime", "''"),
         *(
             ([f"--date={date}"], "--date", f"'{date}'")

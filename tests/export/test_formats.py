@@ -33,6 +33,8 @@ def test_a_writer_takes_the_models_and_the_options_of_its_row(name):
         ("web", {"alpha": 1.0, "min_length": 3}, "min_length", "saved_model or ctranslate2"),
         ("ctranslate2", {"alpha": 1.0, "directions": ["en-de"]}, "directions", "argos"),
         ("saved_model", {"runtime": "dist"}, "runtime", "web"),
+        ("onnx", {"alpha": 1.0}, "alpha", "saved_model or ctranslate2 or web"),
+        ("web", {"signatures": ["score"]}, "signatures", "saved_model"),
     ],
 )
 def test_options_of_other_formats(format, options, name, formats):
