@@ -2,8 +2,8 @@
 
 Beam collects the pairs of a block on one worker, which writes it, and then the positions of a
 shard's groups, which may be in all blocks. The rest is shared with the local runner: blocks and
-shards depend only on the seed and their numbers, and existing ones are kept. So the data set is the
-same for any number of workers, and after repeated or interrupted work.
+shards depend only on the seed and their numbers. So the data set is the same for any number of
+workers, and after repeated work.
 
 Every worker must have this package, and must find the text and the data directory at the same paths
 as the program that starts the pipeline. Text files are read in parallel.
@@ -68,11 +68,9 @@ def _write_training_shards(
     source: Source,
     part_sizes: list[int],
     shards: Sharding,
-    data_dir: Path,
+    folder: Path,
     max_length: int,
 ) -> None:
-    if shards.finished():
-        return
     firsts = np.cumsum([0, *part_sizes[:-1]]).tolist()  # the index of each part's first pair
     parts = list(zip(firsts, source.parts("train"), strict=True))
     logging.info("encoding train with Apache Beam %s", " ".join(argv))
@@ -83,14 +81,13 @@ def _write_training_shards(
                 | "parts" >> beam.Create(parts)
                 | "read" >> beam.FlatMap(_read, sharding.BLOCK_PAIRS)
                 | "to blocks" >> beam.GroupByKey()
-                | "encode" >> beam.ParDo(_Encode(shards, data_dir, max_length))
+                | "encode" >> beam.ParDo(_Encode(shards, folder, max_length))
                 | "to shards" >> beam.GroupByKey()
                 | "write" >> beam.Map(_write_shard, shards)
             )
     except Exception as error:  # runners' errors have no common type
-        rule = "must finish its pipeline: prepare the data again to resume"
+        rule = "must finish its pipeline"
         raise InputError("runner", rule, _last_line(str(error) or repr(error))) from error
-    shards.finish()
 
 
 @contextlib.contextmanager
@@ -126,16 +123,16 @@ def _read(part: tuple[int, Any], block_pairs: int) -> Iterator[tuple[int, list[t
 class _Encode(beam.DoFn):
     """Writes a block, and yields the position of its group for each shard."""
 
-    def __init__(self, shards: Sharding, data_dir: Path, max_length: int):
+    def __init__(self, shards: Sharding, folder: Path, max_length: int):
         self._shards = shards
-        self._data_dir = data_dir
+        self._folder = folder
         self._max_length = max_length
 
     def setup(self):
         from keras_transformer.vocabulary.pair import VocabularyPair  # imports TensorFlow
         from pipelines.vocabulary import PairEncoder
 
-        self._encoder = PairEncoder(VocabularyPair.load(self._data_dir), self._max_length)
+        self._encoder = PairEncoder(VocabularyPair.load(self._folder), self._max_length)
 
     def process(self, block: tuple[int, Iterable[list[tuple[int, Pair]]]]):
         number, parts = block

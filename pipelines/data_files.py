@@ -1,4 +1,4 @@
-"""The files in a data directory: their names, and the text of its splits."""
+"""The files in a data directory: their names, the text of its splits, and checks for damage."""
 
 import contextlib
 import os
@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
+from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import to_path
-from keras_transformer.files.replacing import remove_abandoned, replacing
+from keras_transformer.files.reading import file_digest
+from keras_transformer.files.replacing import replacing
 
 METADATA_FILE = "metadata.json"
 _VOCABULARY_SUFFIX = "|".join(re.escape(suffix) for suffix in SUFFIXES.values())
@@ -17,18 +19,13 @@ _DATA_FILE = re.compile(
     r"|\w+\.(source|target|trees|directions)\.txt"
     rf"|\w*vocabulary({_VOCABULARY_SUFFIX})"
 )
+PREPARE_AGAIN = "delete the folder, and prepare the data again"
+_RECORDS_AT_ONCE = 4096
 
 
 def named_as_data(data_dir: Path) -> list[str]:
     """Returns the files in a folder that are named like those of a data set."""
     return [path.name for path in data_dir.glob("*") if _DATA_FILE.fullmatch(path.name)]
-
-
-def remove_files(folder: Path, names: Iterable[str]) -> None:
-    """Deletes files in a folder, and temporary files that killed programs left of them."""
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
-        remove_abandoned(folder / name)
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
@@ -50,11 +47,6 @@ def text_files(data_dir: str | os.PathLike, split: str, sides: Iterable[str]) ->
     return [text_file(data_dir, split, side) for side in sides]
 
 
-def split_of(path: Path) -> str:
-    """Returns the split that a shard or text file belongs to."""
-    return re.split(r"[-.]", path.name)[0]
-
-
 def keep_text(
     data_dir: Path, split: str, sides: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
@@ -70,3 +62,33 @@ def keep_text(
             for file, text in zip(files, row, strict=True):
                 file.write(f"{text}\n".encode())
             yield row[0], row[1]
+
+
+def check_digest(path: Path, digest: str) -> None:
+    """Raises InputError if a file is missing, or no longer has this SHA-256."""
+    rule = f"must be unchanged since preparation: {PREPARE_AGAIN}"
+    require(path.is_file(), None, rule, "no such file", path)
+    require(file_digest(path) == digest, None, rule, "a changed file", path)
+
+
+def check_size(shard: Path, size: int) -> None:
+    """Raises InputError if a shard is missing, or no longer has this size in bytes."""
+    rule = f"must have {size} bytes: {PREPARE_AGAIN}"
+    require(shard.is_file(), None, rule, "no such file", shard)
+    found = shard.stat().st_size
+    require(found == size, None, rule, f"{found} bytes", shard)
+
+
+def check_records(shard: Path) -> None:
+    """Reads a shard to its end; raises InputError if a record is damaged.
+
+    TensorFlow verifies the checksums of the records, but its error does not name the file.
+    """
+    import tensorflow as tf
+
+    try:
+        for _ in tf.data.TFRecordDataset(str(shard)).batch(_RECORDS_AT_ONCE):
+            pass
+    except tf.errors.DataLossError:
+        rule = f"must contain intact records: {PREPARE_AGAIN}"
+        raise InputError(None, rule, "a damaged record", shard) from None

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import to_path
 from keras_transformer.language_codes import directions_of
 from keras_transformer.parsing.trees import Tree, read_trees
-from pipelines.damage import changed, damaged_files
-from pipelines.data_files import METADATA_FILE, text_file
+from pipelines.data_files import (
+    METADATA_FILE,
+    check_digest,
+    check_records,
+    check_size,
+    text_file,
+)
 from pipelines.metadata import Metadata, SplitInfo, read_metadata
 
 if TYPE_CHECKING:  # modules with TensorFlow, imported by methods on demand
@@ -50,10 +55,32 @@ class DataSet:
             InputError: if the folder is not a data set, is incomplete, has another version, or has
                 changed, missing or truncated files.
         """
-        metadata = read_metadata(data_dir)
-        for error in damaged_files(data_dir, metadata):
-            raise error
-        return cls(data_dir, metadata)
+        data = cls(data_dir, read_metadata(data_dir))
+        data._check_files()
+        return data
+
+    def check(self) -> None:
+        """Reads all files to the end.
+
+        Raises:
+            InputError: naming the first file that is missing, truncated, damaged or changed.
+        """
+        self._check_files()
+        for info in self.metadata.splits.values():
+            for name, digest in info.texts.items():
+                check_digest(self._folder / name, digest)
+            for name in info.shards:
+                check_records(self._folder / name)
+
+    def _check_files(self) -> None:
+        """Checks the content of the vocabularies, and the sizes of the shards."""
+        metadata = self.metadata
+        check_digest(self._folder / metadata.vocabulary, metadata.fingerprint)
+        if metadata.source_vocabulary is not None:
+            check_digest(self._folder / metadata.source_vocabulary, metadata.source_fingerprint)
+        for info in metadata.splits.values():
+            for name, size in info.shards.items():
+                check_size(self._folder / name, size)
 
     def split(self, name: str) -> SplitInfo:
         """Describes a split.
@@ -125,16 +152,17 @@ class DataSet:
         """Replaces TensorFlow's error for a damaged or missing shard by one that names it.
 
         Raises:
-            InputError: naming the shard, and the byte where its first damaged record begins.
+            InputError: naming the shard.
         """
         import tensorflow as tf
 
         try:
             yield
         except (tf.errors.DataLossError, tf.errors.NotFoundError):
-            for read_records in (False, True):  # finds a missing file without reading the others
-                for error in damaged_files(self.data_dir, self.metadata, read_records):
-                    raise error from None
+            try:
+                self.check()
+            except InputError as damage:
+                raise damage from None
             raise
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
@@ -178,8 +206,7 @@ class DataSet:
     def _unchanged(self, split: str, side: str) -> Path:
         """Returns the path of a text file after checking that it is unchanged."""
         path = text_file(self._folder, split, side)
-        for error in changed(path, self.split(split).texts[path.name]):
-            raise error
+        check_digest(path, self.split(split).texts[path.name])
         return path
 
     def _shards(self, info: SplitInfo) -> list[str]:

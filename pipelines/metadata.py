@@ -8,6 +8,8 @@ replaces rules about its fields.
 """
 
 import dataclasses
+import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -18,14 +20,14 @@ import numpy as np
 
 from keras_transformer.config import SUFFIXES, Task
 from keras_transformer.errors import require
-from keras_transformer.fields import FileName, one_of
-from keras_transformer.files.json_files import read_json
+from keras_transformer.fields import FileName, from_json, one_of
+from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.reading import file_digest
-from pipelines.checksummed_json import checked, write_checksummed
-from pipelines.data_files import METADATA_FILE
+from pipelines.data_files import METADATA_FILE, PREPARE_AGAIN
 
 FORMAT_VERSION = 3
+_CHECKSUM = "checksum"  # the checksum's field
 
 # Ids per bar in the length histogram.
 _HISTOGRAM_STEP = 8
@@ -136,7 +138,8 @@ class Metadata:
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
     """Completes a data directory: only then is it a data set."""
-    write_checksummed(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
+    content = dataclasses.asdict(metadata)
+    write_json(to_path(data_dir) / METADATA_FILE, {**content, _CHECKSUM: _checksum(content)})
 
 
 def read_metadata(data_dir: str | os.PathLike) -> Metadata:
@@ -153,4 +156,11 @@ def read_metadata(data_dir: str | os.PathLike) -> Metadata:
     version = content.get("format_version")
     rule = f"must have format_version {FORMAT_VERSION}: prepare the data again"
     require(version == FORMAT_VERSION, None, rule, version, path)
-    return checked(content, path, Metadata)
+    is_unchanged = content.pop(_CHECKSUM, None) == _checksum(content)
+    require(is_unchanged, None, f"must be unchanged: {PREPARE_AGAIN}", "a changed file", path)
+    return from_json(Metadata, content, path)
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    text = json.dumps([METADATA_FILE, content], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

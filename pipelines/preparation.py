@@ -3,9 +3,9 @@
 The text is read at most three times: to survey and select the pairs; to add pairs and learn the
 vocabulary; to encode the pairs.
 
-Preparing the same data again resumes an interrupted preparation: it keeps the vocabulary, blocks
-and shards that are complete (see `sharding`). It also repairs a data set: only damaged or missing
-files are rewritten, byte for byte.
+All files are written into a work folder, and moved to the data directory when they are complete,
+metadata.json last. So a data directory is whole or not there, and an interrupted preparation leaves
+only its work folder, which the next one removes.
 """
 
 import errno
@@ -20,18 +20,18 @@ from absl import logging
 
 from keras_transformer.errors import InputError, require, with_file_name
 from keras_transformer.files.locks import locked
-from keras_transformer.files.paths import require_name, resolved, to_path
-from keras_transformer.files.replacing import remove_abandoned
-from pipelines import data_files, unfinished
-from pipelines.damage import damaged_files
-from pipelines.data_writer import Preparation, TrainingWriter, repair_data_set, write_data_set
-from pipelines.metadata import Metadata, read_metadata
+from keras_transformer.files.paths import remove_folder, require_name, resolved, to_path
+from pipelines.data_files import METADATA_FILE, named_as_data
+from pipelines.data_set import DataSet
+from pipelines.data_writer import Preparation, TrainingWriter, write_data_set
+from pipelines.metadata import read_metadata
 from pipelines.preparation_config import PreparationConfig
 from pipelines.sources import Source
 from pipelines.text_files import DIGEST
 
-# Exists during a preparation. After a killed one it has no effect, and is removed.
+# Both exist during a preparation. If it is killed, they stay, and the next one removes them.
 _LOCK_FILE = "prepare.lock"
+_WORK_FOLDER = "prepare.tmp"
 
 
 def prepare(
@@ -40,25 +40,25 @@ def prepare(
     config: PreparationConfig | None = None,
     write_training: TrainingWriter | None = None,
 ) -> dict[str, Any]:
-    """Prepares a data set from `source` in `data_dir`, or repairs it if it is already there.
+    """Prepares a data set from `source` in `data_dir`, or checks it if it is already there.
 
     Args:
         source: the sentence pairs: a `sources.FileSource`, a `sources.GrammarSource`, a
             `tfds_source.TfdsSource` or a `treebank.TreebankSource`.
-        data_dir: the folder of the data set: new, empty, of an interrupted preparation, or of this
-            data set.
+        data_dir: the folder of the data set: new, without one, or of this data set.
         config: how the pairs are prepared; None for the paper's way.
         write_training: what writes the training shards in place of the threads of this process:
             see `beam.training_writer`.
 
     Returns:
-        "data_dir"; "up_to_date", whether there was nothing to do; "tokenizer"; "vocab_size" and
+        "data_dir"; "up_to_date", whether it was already there; "tokenizer"; "vocab_size" and
         "source_vocab_size", None where the sides share a vocabulary; "pairs", split -> usable
         pairs; "added", kind -> training pairs that were added; "dropped", split -> reason -> pairs
         that were left out; and "seconds".
 
     Raises:
-        InputError: for bad input, and for a folder that holds another data set or other files.
+        InputError: for bad input, and for a folder that holds another data set, a damaged one, or
+            files named like those of a data set.
         OSError: where a file cannot be written.
 
     Example:
@@ -70,14 +70,13 @@ def prepare(
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
     _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)
-    preparation = Preparation(source, data_dir, config, write_training)
-    up_to_date = _is_up_to_date(preparation)
+    preparation = Preparation(source, config, write_training)
+    up_to_date = _is_prepared(preparation, data_dir)
     if not up_to_date:
         with _claimed(data_dir):
-            up_to_date = _write_or_repair(preparation)
-            _remove_work(data_dir)
+            up_to_date = _write_unless_prepared(preparation, data_dir)
     if up_to_date:
-        logging.info("%s is up to date", data_dir)
+        logging.info("%s is already prepared", data_dir)
     return _result(data_dir, up_to_date, time.monotonic() - begin)
 
 
@@ -89,41 +88,16 @@ def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
         require(not is_within, "data_dir", rule, f"{data_dir}, which contains {file}")
 
 
-def _is_up_to_date(preparation: Preparation) -> bool:
-    """Whether there is nothing to do: no file to write or remove."""
-    metadata = _existing_metadata(preparation)
-    data_dir = preparation.data_dir
-    left_behind = [data_dir / _LOCK_FILE, unfinished.work_folder(data_dir)]
-    if metadata is None or any(path.exists() for path in left_behind):
-        return False
-    return not _damaged_files(data_dir, metadata)
-
-
-def _write_or_repair(preparation: Preparation) -> bool:
-    """Writes missing files; returns whether none were missing, written by another process."""
-    metadata = _existing_metadata(preparation)
-    with _full_disk_named(preparation.data_dir):
-        if metadata is None:
-            _require_own_files(preparation.data_dir)
-            write_data_set(preparation)
-            return False
-        damaged = _damaged_files(preparation.data_dir, metadata)
-        if damaged:
-            repair_data_set(preparation, metadata, damaged)
-        return not damaged
-
-
-def _existing_metadata(preparation: Preparation) -> Metadata | None:
-    """Returns the metadata of the data set in the folder, if there is one.
+def _is_prepared(preparation: Preparation, data_dir: Path) -> bool:
+    """Whether the folder already holds this data set.
 
     Raises:
-        InputError: if it was prepared with other settings.
+        InputError: if it was prepared with other settings, or is damaged.
     """
-    data_dir = preparation.data_dir
-    if not (data_dir / data_files.METADATA_FILE).exists():
-        return None
-    metadata = read_metadata(data_dir)
-    wanted, present = preparation.settings, metadata.settings
+    if not (data_dir / METADATA_FILE).exists():
+        return False
+    data = DataSet.open(data_dir)
+    wanted, present = preparation.settings, data.metadata.settings
     for name in {**wanted, **present}:
         rule = (
             f"must not contain a data set with another {name.removeprefix('--')}: choose a new "
@@ -133,7 +107,8 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
         difference = _shown_difference(wanted.get(name), present.get(name))
         same = present.get(name) == wanted.get(name)
         require(same, "data_dir", rule, f"{data_dir} ({difference})")
-    return metadata
+    data.check()
+    return True
 
 
 def _shown_difference(wanted: Any, present: Any) -> str:
@@ -143,28 +118,44 @@ def _shown_difference(wanted: Any, present: Any) -> str:
     return f"{wanted}, there: {present}"
 
 
-def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:
-    return [to_path(error.place) for error in damaged_files(data_dir, metadata, read_records=True)]
+def _write_unless_prepared(preparation: Preparation, data_dir: Path) -> bool:
+    """Writes the data set; returns whether another process had already done so."""
+    work = data_dir / _WORK_FOLDER
+    if (work / METADATA_FILE).exists():  # killed while it moved its files
+        _move_files(work, data_dir)
+    if _is_prepared(preparation, data_dir):
+        return True
+    _require_no_data(data_dir)
+    remove_folder(work)
+    work.mkdir()
+    try:
+        with _full_disk_named(data_dir):
+            write_data_set(preparation, work)
+    except BaseException:
+        remove_folder(work)
+        raise
+    _move_files(work, data_dir)
+    return False
 
 
-def _require_own_files(data_dir: Path) -> None:
-    """Rejects a folder with data set files that no preparation there has written.
+def _require_no_data(data_dir: Path) -> None:
+    """Rejects a folder with files named like those of a data set.
 
     Raises:
         InputError: naming one of them.
     """
-    record = unfinished.read_record(data_dir)
-    foreign = data_files.named_as_data(data_dir)
-    if record is None:
-        foreign += unfinished.files_without_record(data_dir)
-    else:
-        foreign = [name for name in foreign if name not in record.files]
-    for name in foreign:
-        rule = "must be empty, new, or a finished or unfinished data set"
-        received = (
-            f"{data_dir}, which contains {name}, but no record of a preparation that writes it"
-        )
+    for name in named_as_data(data_dir):
+        rule = "must be empty, new, or a prepared data directory"
+        received = f"{data_dir}, which contains {name}, but no {METADATA_FILE}"
         raise InputError("data_dir", rule, received)
+
+
+def _move_files(work: Path, data_dir: Path) -> None:
+    """Moves a complete data set, metadata.json last, and removes the work folder."""
+    for name in [*read_metadata(work).files(), METADATA_FILE]:
+        if (work / name).exists():  # if not, a killed process has moved it
+            (work / name).replace(data_dir / name)
+    remove_folder(work)
 
 
 @contextmanager
@@ -178,14 +169,6 @@ def _claimed(data_dir: Path) -> Iterator[None]:
             lock.unlink(missing_ok=True)
 
 
-def _remove_work(data_dir: Path) -> None:
-    """Removes the work files of a completed data set, and what killed programs left there."""
-    metadata = read_metadata(data_dir)
-    for name in [*metadata.files(), data_files.METADATA_FILE]:
-        remove_abandoned(data_dir / name)
-    unfinished.remove_work(data_dir, metadata.splits)
-
-
 @contextmanager
 def _full_disk_named(data_dir: Path) -> Iterator[None]:
     try:
@@ -195,7 +178,6 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
             raise
         error = with_file_name(error, data_dir)
         error.add_note("preparing a data set needs about twice its size")
-        error.add_note("prepare the data again to resume")
         raise error from None
 
 

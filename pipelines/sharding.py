@@ -1,4 +1,4 @@
-"""Writes pairs into shards in random order, in two passes that can be resumed at any time.
+"""Writes pairs into shards in random order, in two passes.
 
 The first pass writes pairs into blocks in corpus order. Within a block they are grouped by shard,
 and the shard of each pair is drawn at random. In the second pass each shard gathers its groups from
@@ -6,8 +6,7 @@ all blocks, which fit in memory, and is written in random order. So every order 
 equally likely, and any sequence of records is a fair sample of a corpus in any order.
 
 All random numbers depend only on the seed and the number of the block or shard, so the shards do
-not depend on the order of the work, the number of workers or interruptions. A file that exists is
-complete, and is only rewritten if it was damaged since.
+not depend on the order of the work or the number of workers. A file that exists is complete.
 """
 
 import dataclasses
@@ -24,20 +23,15 @@ import numpy as np
 from tqdm import tqdm
 
 from keras_transformer.fields import Count
-from keras_transformer.files.reading import file_digest
+from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.replacing import replacing, write_file
-from pipelines.checksummed_json import (
-    read_checksummed,
-    read_checksummed_or_none,
-    write_checksummed,
-)
-from pipelines.damage import FRAME_BYTES, damaged_byte, damaged_files_of_split
 from pipelines.metadata import SplitInfo
-from pipelines.unfinished import work_folder
 
 BLOCK_PAIRS = 32_768
 # Shards are permuted in memory, one at a time.
 _PAIRS_PER_SHARD = 100_000
+# Bytes in a TFRecord besides its content: the length, and a checksum of each.
+_FRAME_BYTES = 16
 
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
 
@@ -55,40 +49,25 @@ class _BlockIndex:
 
     info: SplitInfo
     bounds: list[Count]  # first bytes of the groups, and the end of the file
-    digest: str  # SHA-256 of the records file
 
 
 class Sharding:
     """The shards of one split, and the blocks that they are made from.
 
     Args:
-        data_dir: the folder to write them to.
-        split: prefix of the shards' names.
+        folder: the folder to write them to, which is empty at first.
+        split: prefix of the files' names.
         expected: approximate number of pairs, which determines the number of shards.
         seed: determines the order.
-        keep_shards: whether existing shards are known to be intact, as when others are repaired. If
-            not, they are checked, and rewritten if damaged.
     """
 
-    def __init__(
-        self, data_dir: Path, split: str, expected: int, seed: int, keep_shards: bool = False
-    ):
+    def __init__(self, folder: Path, split: str, expected: int, seed: int):
+        self._folder = folder
         self._split = split
         self._seed = f"{seed} {split}"
-        self._shards = [data_dir / name for name in shard_names(split, expected)]
-        self._keep_shards = keep_shards
-        self._data_dir = data_dir
-        self._work = work_folder(data_dir)
-        self._finished = self._work / f"{split}.json"
-        self._work.mkdir(exist_ok=True)
-
-    def has_block(self, number: int) -> bool:
-        """Whether a block was written and is intact."""
-        index = read_checksummed_or_none(self._index_file(number), _BlockIndex)
-        if index is None or len(index.bounds) != len(self._shards) + 1:
-            return False
-        data = self._data_file(number)
-        return data.exists() and file_digest(data) == index.digest
+        count = max(1, round(expected / _PAIRS_PER_SHARD))
+        names = [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
+        self._shards = [folder / name for name in names]
 
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
@@ -110,15 +89,13 @@ class Sharding:
         shards = self._generator("block", number).integers(shard_count, size=len(records))
         order = np.argsort(shards, kind="stable")
         self._write_data(number, [records[index] for index in order])
-        record_bytes = [len(record) + FRAME_BYTES for record in records]
+        record_bytes = [len(record) + _FRAME_BYTES for record in records]
         group_bytes = np.bincount(shards, record_bytes, shard_count).astype(int)
         index = _BlockIndex(
             info=SplitInfo.from_lengths(lengths, dropped),
             bounds=[0, *np.cumsum(group_bytes).tolist()],
-            digest=file_digest(self._data_file(number)),
         )
-        # Last, because an index means that the block is complete.
-        write_checksummed(self._index_file(number), dataclasses.asdict(index))
+        write_json(self._index_file(number), dataclasses.asdict(index))
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -142,43 +119,29 @@ class Sharding:
         return [Span(begin, end) for begin, end in itertools.pairwise(bounds)]
 
     def finish(self, texts: Sequence[Path] = ()) -> SplitInfo:
-        """Writes missing shards from the blocks, then deletes the blocks.
+        """Writes the shards that workers have not written yet, and deletes the blocks.
 
         Args:
             texts: the files with the split's text.
         """
-        block_count = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
+        block_count = sum(1 for _ in self._folder.glob(f"{self._split}-block-*.json"))
         groups_of_blocks = [self.groups(block) for block in range(block_count)]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
-            self.write_shard(number, [groups[number] for groups in groups_of_blocks])
+            if not self._shards[number].exists():
+                self.write_shard(number, [groups[number] for groups in groups_of_blocks])
         parts = [self._read_index(block).info for block in range(block_count)]
-        info = SplitInfo.total(parts, self._shards, texts)
-        write_checksummed(self._finished, dataclasses.asdict(info))
-        self._remove_blocks()
-        return info
-
-    def finished(self) -> SplitInfo | None:
-        """Returns the result of `finish`, if it completed and no file was damaged since."""
-        info = read_checksummed_or_none(self._finished, SplitInfo)
-        if info is None:
-            return None
-        if any(damaged_files_of_split(self._data_dir, info, read_records=True)):
-            return None
-        self._remove_blocks()
-        return info
+        for path in self._folder.glob(f"{self._split}-block-*"):
+            path.unlink()
+        return SplitInfo.total(parts, self._shards, texts)
 
     def write_shard(self, number: int, groups: Sequence[Span]) -> None:
-        """Writes a shard's records in random order; an intact shard is kept.
+        """Writes a shard's records in random order.
 
         Args:
             number: the shard's number, from 0.
             groups: the positions of its records in each block.
         """
-        shard = self._shards[number]
-        size = sum(group.end - group.begin for group in groups)
-        if shard.exists() and (self._keep_shards or _is_sound(shard, size)):
-            return
         parts = []
         for block, group in enumerate(groups):
             with self._data_file(block).open("rb") as file:
@@ -187,35 +150,20 @@ class Sharding:
         content = b"".join(parts)
         records = [content[span.begin : span.end] for span in frames(content)]
         order = self._generator("shard", number).permutation(len(records))
-        write_file(shard, b"".join([records[index] for index in order]))
+        write_file(self._shards[number], b"".join([records[index] for index in order]))
 
     def _generator(self, *place) -> np.random.Generator:
         """Returns a random generator unique to a block or shard, in any order of the work."""
         return np.random.default_rng(random.Random(f"{self._seed} {place}").getrandbits(64))
 
     def _data_file(self, block: int) -> Path:
-        return self._work / f"{self._split}-block-{block:05d}.tfrecord"
+        return self._folder / f"{self._split}-block-{block:05d}.tfrecord"
 
     def _index_file(self, block: int) -> Path:
-        return self._work / f"{self._split}-block-{block:05d}.json"
+        return self._folder / f"{self._split}-block-{block:05d}.json"
 
     def _read_index(self, block: int) -> _BlockIndex:
-        return read_checksummed(self._index_file(block), _BlockIndex)
-
-    def _remove_blocks(self) -> None:
-        for path in self._work.glob(f"{self._split}-block-*"):
-            path.unlink()
-
-
-def shard_names(split: str, expected: int) -> list[str]:
-    """Returns the names of the shards for a split with about `expected` pairs."""
-    count = max(1, round(expected / _PAIRS_PER_SHARD))
-    return [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
-
-
-def _is_sound(shard: Path, size: int) -> bool:
-    """Whether a shard has the right size and no damaged record."""
-    return shard.stat().st_size == size and damaged_byte(shard) is None
+        return read_json(self._index_file(block), _BlockIndex)
 
 
 def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:
@@ -241,7 +189,7 @@ def frames(content: bytes) -> list[Span]:
     begin = 0
     while begin < len(content):
         (length,) = struct.unpack_from("<Q", content, begin)
-        end = begin + length + FRAME_BYTES
+        end = begin + length + _FRAME_BYTES
         spans.append(Span(begin, end))
         begin = end
     return spans

@@ -1,5 +1,7 @@
 """Compares and interrupts preparations, for their tests."""
 
+from pipelines import preparation
+
 
 def contents(folder):
     """Reads the files of a data directory: name -> bytes."""
@@ -18,3 +20,9 @@ def interrupt(monkeypatch, target, name, call):
 
     monkeypatch.setattr(target, name, interrupted)
     return calls
+
+
+def kill(monkeypatch, target, name, call):
+    """Like `interrupt`, but the preparation leaves its work folder, as a killed one does."""
+    monkeypatch.setattr(preparation, "remove_folder", lambda folder: None)
+    return interrupt(monkeypatch, target, name, call)

@@ -24,7 +24,6 @@ from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step_sums import StepSums
 from pipelines import metadata
 from pipelines.metadata import read_metadata
-from pipelines.sharding import Sharding
 from tests.refusals import check_line
 
 repeatable = settings(
@@ -133,12 +132,6 @@ def use_metadata(folder):
     return found.splits["train"].longest
 
 
-def use_block(folder):
-    shards = Sharding(folder, "train", 15, 1)
-    shards.has_block(0)
-    shards.finished()
-
-
 @pytest.fixture(params=[20, pytest.param(200, marks=pytest.mark.slow)])
 def count(request):
     """How many damages of a file are tried."""
@@ -202,14 +195,6 @@ def test_metadata(count, prepared, tmp_path):
     shutil.copytree(prepared, tmp_path / "data")
     path = tmp_path / "data" / "metadata.json"
     check(count, use_metadata, tmp_path / "data", "metadata.json", path.read_bytes())
-
-
-def test_unfinished_preparation(count, tmp_path):
-    shards = Sharding(tmp_path, "train", 15, 1)
-    shards.write_block(0, [([5, 2], [6, 2])], {"blank": 1})
-    name = "unfinished/train-block-00000.json"
-    assert shards.has_block(0)
-    check(count, use_block, tmp_path, name, (tmp_path / name).read_bytes())
 
 
 def test_card(count, tmp_path):

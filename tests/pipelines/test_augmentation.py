@@ -13,10 +13,9 @@ from pipelines.augmentation import changed, changed_copies
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, select
-from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from pipelines.treebank import TreebankSource
-from tests.data_folders import contents, interrupt
+from tests.data_folders import contents
 from tests.refusals import refused
 
 ANIMALS = [("dogs", "Hunde"), ("cats", "Katzen"), ("birds", "Vögel")]
@@ -174,23 +173,13 @@ def test_metadata_count_what_was_added(source, tmp_path):
         prepare(source, tmp_path, plain)
 
 
-def test_data_are_the_same_for_any_workers_after_interruptions_and_repairs(
-    source, tmp_path, monkeypatch
-):
+def test_data_are_the_same_for_any_number_of_workers(source, tmp_path, monkeypatch):
     monkeypatch.setattr(sharding, "BLOCK_PAIRS", 60)
     monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 200)
-    prepare(source, tmp_path / "whole", CONFIG)
-    with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_block", 3)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(source, tmp_path / "resumed", CONFIG)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    prepare(source, tmp_path / "resumed", CONFIG)
-    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
-    shard = min(tmp_path.glob("resumed/train-*"))
-    shard.write_bytes(shard.read_bytes()[:-1])
-    prepare(source, tmp_path / "resumed", CONFIG)
-    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
+    for cores in (1, 3):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        prepare(source, tmp_path / f"{cores}", CONFIG)
+    assert contents(tmp_path / "1") == contents(tmp_path / "3")
 
 
 def test_trees_are_no_text(tmp_path):

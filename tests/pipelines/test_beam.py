@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from pipelines import sharding, vocabulary
+from pipelines import sharding
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
@@ -104,43 +104,17 @@ def test_pairs_that_are_augmented(source, tmp_path):
     assert contents(tmp_path / "local") == contents(tmp_path / "beam")
 
 
-@pytest.mark.parametrize("second", [training_writer([]), None], ids=["beam", "local"])
-@pytest.mark.parametrize(
-    ("name", "call", "most_encoded"), [("write_block", 2, 5), ("write_shard", 2, 1)]
-)
-def test_a_failed_pipeline_is_resumed_by_either_runner(
-    source, local, tmp_path, monkeypatch, name, call, most_encoded, second
+@pytest.mark.parametrize("name", ["write_block", "write_shard"])
+def test_a_failed_pipeline_is_one_line_and_leaves_nothing(
+    source, local, tmp_path, monkeypatch, name
 ):
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, name, call)
+        interrupt(patch, Sharding, name, 2)
         with refused("runner", "disk full"):
             prepare(source, tmp_path, CONFIG, training_writer([]))
-    learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 0)
-    # Of six blocks, one of them of test. Beam works on several at once: of two that had begun when
-    # the failure came, one may not have been finished.
-    encoded = interrupt(monkeypatch, Sharding, "write_block", most_encoded)
-    assert prepare(source, tmp_path, CONFIG, second)["pairs"]["train"] == 287
-    assert not learned and len(encoded) <= most_encoded
+    assert not list(tmp_path.iterdir())
+    prepare(source, tmp_path, CONFIG, training_writer([]))
     assert contents(tmp_path) == contents(local)
-
-
-def test_beam_resumes_what_the_local_runner_began(source, local, tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_shard", 1)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(source, tmp_path, CONFIG)
-    encoded = interrupt(monkeypatch, Sharding, "write_block", 1)  # that of test at most
-    prepare(source, tmp_path, CONFIG, training_writer([]))
-    assert len(encoded) <= 1 and contents(tmp_path) == contents(local)
-
-
-def test_beam_repairs_what_the_local_runner_wrote(source, local, tmp_path):
-    prepare(source, tmp_path, CONFIG)
-    damaged, kept = sorted(tmp_path.glob("train-*"))[1:3]
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    before = kept.stat().st_mtime_ns
-    prepare(source, tmp_path, CONFIG, training_writer([]))
-    assert contents(tmp_path) == contents(local) and kept.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(

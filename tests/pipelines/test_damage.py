@@ -1,4 +1,4 @@
-"""Damaged data sets: found and named in use, and repaired by preparing them again."""
+"""Damaged data sets are named in use, and when they are prepared again; nothing is changed."""
 
 import itertools
 import os
@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import damage, sharding, vocabulary
-from pipelines.damage import damaged_byte
+from keras_transformer import InputError
+from pipelines import sharding
+from pipelines.data_files import check_records
 from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sharding import Sharding, frames, serialized_example
+from pipelines.sharding import frames, serialized_example
 from pipelines.sources import FileSource
 from tests.data_folders import contents
+from tests.mutations import mutations
 from tests.refusals import refused
 
 TEXT = [("dog " * (1 + n % 8) + f"{n}", "Hund " * (1 + n % 7) + f"{n}") for n in range(120)]
@@ -31,11 +33,11 @@ def run(tmp_path_factory):
         path.write_text("".join(f"{line}\n" for line in lines))
     files = tuple([str(path)] for path in paths)
 
-    def prepare_folder(data_dir, vocab_size=300):
+    def prepare_folder(data_dir):
         source = FileSource({"train": files, "validation": files})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sharding, "_PAIRS_PER_SHARD", 40)
-            return prepare(source, data_dir, PreparationConfig("bpe", vocab_size, max_length=60))
+            return prepare(source, data_dir, PreparationConfig("bpe", 300, max_length=60))
 
     return prepare_folder
 
@@ -62,14 +64,10 @@ def flip(path, place):
     path.write_bytes(content)
 
 
-def times(folder):
-    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-
-
 def test_damage_is_named_in_training_and_evaluation(data_dir):
     for split in ("train", "validation"):
         shard = shards(data_dir, split)[-1]
-        begin, end = frames(shard.read_bytes())[-1]
+        _, end = frames(shard.read_bytes())[-1]
         whole = shard.read_bytes()
         data = DataSet.open(data_dir)
         iterators = {
@@ -77,7 +75,7 @@ def test_damage_is_named_in_training_and_evaluation(data_dir):
             "validation": iter(data.evaluation_batches("validation", 500)),
         }
         flip(shard, end - 6)
-        with refused(None, f"byte {begin}", shard.name), data.damage_named():
+        with refused(None, "a damaged record", shard.name), data.damage_named():
             for _ in itertools.islice(iterators[split], 500):
                 pass
         shard.write_bytes(whole)
@@ -109,126 +107,106 @@ def cut_off(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-SECOND = "train-00001-of-00003.tfrecord"
-
-
 @pytest.mark.parametrize(
-    ("damages", "split"),
+    ("name", "damage", "received"),
     [
-        ({SECOND: flip_the_middle}, "train"),
-        ({SECOND: cut_off}, "train"),
-        ({SECOND: Path.unlink, "train-00002-of-00003.tfrecord": flip_the_middle}, "train"),
-        ({"validation-00000-of-00003.tfrecord": Path.unlink}, "validation"),
-        ({"validation.target.txt": Path.unlink}, "validation"),
-        ({"vocabulary.model": flip_the_middle}, None),
-        ({"vocabulary.model": Path.unlink}, None),
+        ("train-00001-of-00003.tfrecord", flip_the_middle, "a damaged record"),
+        ("train-00001-of-00003.tfrecord", cut_off, "bytes"),
+        ("validation-00000-of-00003.tfrecord", Path.unlink, "no such file"),
+        ("validation.target.txt", Path.unlink, "no such file"),
+        ("validation.source.txt", flip_the_middle, "a changed file"),
+        ("vocabulary.model", flip_the_middle, "a changed file"),
+        ("vocabulary.model", Path.unlink, "no such file"),
     ],
 )
-def test_running_again_rewrites_damaged_files_alone(
-    run, data_dir, sound, monkeypatch, damages, split
+def test_preparing_again_names_the_damaged_file_and_its_cure(
+    run, data_dir, sound, name, damage, received
 ):
-    before = times(data_dir)
-    for name, change in damages.items():
-        change(data_dir / name)
-    encoded, write_block = [], Sharding.write_block
-    monkeypatch.setattr(
-        Sharding,
-        "write_block",
-        lambda shards, *block: encoded.append(shards) or write_block(shards, *block),
-    )
-    assert not run(data_dir)["up_to_date"]
-    assert contents(data_dir) == contents(sound)
-    after = times(data_dir)
-    rewritten = {name for name in after if after[name] != before[name]}
-    texts = {f"{split}.source.txt", f"{split}.target.txt"}  # these may be written beside shards
-    assert rewritten - texts == damages.keys() - texts
-    assert len(encoded) == (split is not None)  # the other split is not encoded again
-    assert run(data_dir)["up_to_date"] and times(data_dir) == after
-
-
-def test_an_interrupted_repair_is_resumed(run, data_dir, sound, monkeypatch):
-    for name in (SECOND, "train-00002-of-00003.tfrecord", "vocabulary.model"):
-        (data_dir / name).unlink()
-    with monkeypatch.context() as patch:
-        write_shard, calls = Sharding.write_shard, []
-
-        def interrupted(*arguments):
-            calls.append(None)
-            if len(calls) == 3:  # the first shard is sound
-                raise OSError("stopped")
-            write_shard(*arguments)
-
-        patch.setattr(Sharding, "write_shard", interrupted)
-        with pytest.raises(OSError, match="stopped"):
-            run(data_dir)
-    assert (data_dir / SECOND).exists()
-    monkeypatch.setattr(Sharding, "write_block", None)  # blocks are there
-    monkeypatch.setattr(vocabulary, "learn_subwords", None)  # and so is the vocabulary
-    assert not run(data_dir)["up_to_date"]
-    assert contents(data_dir) == contents(sound)
-
-
-def test_a_repair_that_gives_other_files_is_refused(run, data_dir, monkeypatch):
-    (data_dir / SECOND).unlink()
-    generator = Sharding._generator
-    monkeypatch.setattr(
-        Sharding, "_generator", lambda shards, *place: generator(shards, *place, "other")
-    )
-    with refused(None, "different content", place=SECOND):
+    damage(data_dir / name)
+    before = snapshot(data_dir)
+    with refused(None, received, place=data_dir / name, about="delete the folder, and prepare"):
         run(data_dir)
+    assert snapshot(data_dir) == before
+    shutil.rmtree(data_dir)
+    assert not run(data_dir)["up_to_date"]
+    assert contents(data_dir) == contents(sound)
+
+
+def snapshot(folder):
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def damaged_copies(folder, tmp_path, share):
+    """Copies of a data directory in which one file is damaged each: (what is damaged, copy).
+
+    Of all damages, a share is drawn at random.
+    """
+    generator = np.random.default_rng(1)
+    for name, content in contents(folder).items():
+        for change, damaged in mutations(content, name.endswith(".json"), generator):
+            if generator.random() >= share:
+                continue
+            copy = shutil.copytree(folder, tmp_path / "data")
+            (copy / "notes.txt").write_text("mine")
+            (copy / name).write_bytes(damaged)
+            yield f"{name}: {change}", copy
+            shutil.rmtree(copy)
+
+
+def read(data_dir):
+    """Reads from a data directory what training and evaluation read."""
+    data = DataSet.open(data_dir)
+    found = [data.text("validation")]
+    with data.damage_named():
+        batches = data.training_batches(500, seed=1).take(6)
+        found += [[side.tolist() for side in batch] for batch in batches.as_numpy_iterator()]
+    return found
+
+
+@pytest.mark.parametrize("share", [0.2, pytest.param(0.6, marks=pytest.mark.slow)])  # takes seconds
+def test_any_damage_is_one_line_or_changes_nothing(run, sound, tmp_path, share):
+    expected = read(sound)
+    refusals = {read: 0, run: 0}
+    for damage, data_dir in damaged_copies(sound, tmp_path, share):
+        before = snapshot(data_dir)
+        for use in refusals:
+            try:
+                found = use(data_dir)
+            except InputError as error:
+                message = str(error)
+                assert "\n" not in message and str(data_dir) in message, message
+                assert error.received is not None, message
+                refusals[use] += 1
+            else:
+                assert found == expected if use is read else found["up_to_date"], damage
+            assert snapshot(data_dir) == before, damage
+    assert min(refusals.values()) > 20 * share
 
 
 def test_a_sound_data_set_may_be_read_only(run, data_dir):
-    before = times(data_dir)
+    before = snapshot(data_dir)
     mode = data_dir.stat().st_mode
     os.chmod(data_dir, 0o500)
     try:
         assert run(data_dir)["up_to_date"]
     finally:
         os.chmod(data_dir, mode)
-    assert times(data_dir) == before
+    assert snapshot(data_dir) == before
 
 
-@pytest.fixture
-def file(tmp_path):
-    """A file of 50 records; where they begin, and its end."""
-    path, starts = tmp_path / "file", [0]
+@pytest.mark.parametrize("offset", [0, 7, 8, 11, 12, 20, -1])  # length, checksum, content, checksum
+def test_a_damaged_record_is_found(any_folder, offset):
+    path, starts = any_folder / "file", [0]
     generator = np.random.default_rng(1)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for length in generator.integers(1, 40, size=50):
             record = serialized_example(generator.integers(0, 500, size=length), [2])
             writer.write(record)
             starts.append(starts[-1] + len(record) + 16)
-    return path, starts
-
-
-def test_an_undamaged_file(file):
-    path, starts = file
     assert frames(path.read_bytes()) == list(itertools.pairwise(starts))
-    assert damaged_byte(path) is None
-
-
-@pytest.mark.parametrize("at_once", [1, 4, 4096])
-@pytest.mark.parametrize("offset", [0, 7, 8, 11, 12, 20, -1])  # length, checksum, content, checksum
-def test_the_first_damaged_record_is_found(file, monkeypatch, offset, at_once):
-    monkeypatch.setattr(damage, "_RECORDS_AT_ONCE", at_once)
-    path, starts = file
+    check_records(path)
     content = bytearray(path.read_bytes())
     content[starts[10 + (offset < 0)] + offset] ^= 0x10
-    content[starts[30] + 14] ^= 1
-    path.write_bytes(content)
-    assert damaged_byte(path) == starts[10]
-
-
-@pytest.mark.parametrize("kept", [1, 11, 14])
-def test_a_cut_off_record_is_found(file, kept):
-    path, starts = file
-    path.write_bytes(path.read_bytes()[: starts[20] + kept])
-    assert damaged_byte(path) == starts[20]
-
-
-def test_other_and_empty_files(any_folder):
-    (any_folder / "text").write_text("no records at all, but long enough for a header")
-    assert damaged_byte(any_folder / "text") == 0
-    (any_folder / "empty").write_bytes(b"")
-    assert damaged_byte(any_folder / "empty") is None
+    path.write_bytes(bytes(content))
+    with refused(None, "a damaged record", place=path):
+        check_records(path)

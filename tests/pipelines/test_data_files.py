@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from pipelines.data_files import named_as_data, remove_files, text_files
+from pipelines.data_files import named_as_data, text_files
 
 
 def test_names_of_data_files(any_folder):
@@ -9,15 +9,6 @@ def test_names_of_data_files(any_folder):
     for name in data + others:
         (any_folder / name).write_text("x")
     assert sorted(named_as_data(any_folder)) == sorted(data)
-
-
-def test_named_files_are_removed_with_what_is_left_of_writing_them(tmp_path):
-    names = ["test.source.txt", ".test.source.txt.0a1b2c3d.tmp", "dev.source.txt"]
-    names += [".test.source.txt.mine.tmp", ".dev.source.txt.0a1b2c3d.tmp"]
-    for name in names:
-        (tmp_path / name).write_text("x")
-    remove_files(tmp_path, ["test.source.txt", "none.source.txt"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[2:])
 
 
 def test_text_is_kept_of_all_splits_but_train():

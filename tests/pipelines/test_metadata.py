@@ -62,6 +62,12 @@ def test_metadata_come_back(metadata, any_folder):
     assert read_metadata(any_folder) == metadata
 
 
+def test_the_checksum_of_earlier_data_sets_is_the_same(metadata, any_folder):
+    write_metadata(any_folder, metadata)
+    checksum = "a5f16b24fef1159cd932680d98dd07f6c61ebec4a55ca4fa34670eee9bd3a499"
+    assert json.loads((any_folder / "metadata.json").read_text())["checksum"] == checksum
+
+
 def test_a_folder_without_metadata_is_not_a_data_set(metadata, any_folder):
     with refused("data_dir", any_folder):
         read_metadata(any_folder)
@@ -84,6 +90,7 @@ def test_metadata_of_other_versions_are_named(metadata, any_folder, version):
         lambda fields: fields.update(extra=1),
         lambda fields: fields["splits"]["train"].update(shards={}),
         lambda fields: fields.update(max_length=8),
+        lambda fields: fields.pop("checksum"),
     ],
 )
 def test_changed_metadata_are_named(metadata, any_folder, change):

@@ -15,14 +15,14 @@ from tensorflow_text import SentencepieceTokenizer
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import data_writer, preparation, sharding, unfinished, vocabulary
+from pipelines import data_writer, preparation, sharding, vocabulary
 from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from pipelines.vocabulary import PairEncoder
-from tests.data_folders import contents, interrupt
+from tests.data_folders import contents, interrupt, kill
 from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,16 +93,17 @@ def test_max_length_counts_eos(tmp_path):
 
 
 def test_a_split_without_a_usable_pair_is_refused_before_the_training_pairs_are_written(
-    files, data_dir
+    files, data_dir, monkeypatch
 ):
     unusable = [("", "x"), ("long " * 60, "y")]
     files["validation"] = tuple(
         write(data_dir.parent / f"unusable.{side}", lines)
         for side, lines in zip(("en", "de"), zip(*unusable, strict=True), strict=True)
     )
+    written = interrupt(monkeypatch, Sharding, "write_block", 9)
     with refused("max_length", "40, with 1 pairs too long and 1 blank", about="validation"):
         prepare(FileSource(files), data_dir, CONFIG)
-    assert not list(data_dir.glob("train-*"))
+    assert {shards._split for shards, *_ in written} == {"test", "validation"}
 
 
 def test_a_folder_without_a_name_is_refused(files):
@@ -190,33 +191,63 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
     assert read_metadata(tmp_path / "one").splits["train"].pairs == 290
 
 
-@pytest.mark.parametrize(
-    ("target", "name", "call", "blocks"),
-    [
-        (vocabulary, "learn_subwords", 0, 5),
-        (Sharding, "write_block", 1 + 3, 2),
-        (Sharding, "write_shard", 1 + 2, 0),
-        (Sharding, "_remove_blocks", 1, 0),
-        (data_writer, "write_metadata", 0, 0),
-    ],
-)
-def test_an_interrupted_run_is_resumed(
-    many, whole, data_dir, monkeypatch, target, name, call, blocks
+MOMENTS = [
+    (vocabulary, "learn_subwords", 0),
+    (Sharding, "write_block", 1 + 3),
+    (Sharding, "write_shard", 1 + 2),
+    (data_writer, "write_metadata", 0),
+]
+
+
+@pytest.mark.parametrize(("target", "name", "call"), MOMENTS)
+def test_a_failed_preparation_leaves_nothing(many, data_dir, monkeypatch, target, name, call):
+    interrupt(monkeypatch, target, name, call)
+    with pytest.raises(OSError, match="disk full"):
+        prepare(many, data_dir, CONFIG)
+    assert not list(data_dir.iterdir())
+
+
+OTHER = dataclasses.replace(CONFIG, vocab_size=291)
+
+
+@pytest.mark.parametrize(("target", "name", "call"), MOMENTS)
+def test_a_killed_preparation_is_begun_again(
+    many, whole, data_dir, monkeypatch, target, name, call
 ):
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     with monkeypatch.context() as patch:
-        interrupt(patch, target, name, call)
+        kill(patch, target, name, call)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, data_dir, OTHER)
+    assert [path.name for path in data_dir.iterdir()] == ["prepare.tmp"]
+    (data_dir / "prepare.lock").write_text("as a killed process leaves it")
+    with refused("data_dir", "no metadata.json"):
+        read_metadata(data_dir)
+    assert not prepare(many, data_dir, CONFIG)["up_to_date"]
+    assert contents(data_dir) == contents(whole)
+
+
+@pytest.mark.parametrize("moved", [0, 4, 8])  # of nine files
+def test_a_preparation_killed_while_it_moves_its_files_is_complete(
+    many, whole, data_dir, monkeypatch, moved
+):
+    replace, moves = Path.replace, []
+
+    def stopped(path, target):
+        if path.parent == data_dir / "prepare.tmp" and target.parent == data_dir:
+            if len(moves) == moved:
+                raise OSError("disk full")
+            moves.append(path)
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stopped)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
     with refused("data_dir", "no metadata.json"):
         read_metadata(data_dir)
-    learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 9)
     written = interrupt(monkeypatch, Sharding, "write_block", 9)
-    assert not prepare(many, data_dir, CONFIG)["up_to_date"]
-    assert contents(data_dir) == contents(whole)
-    assert len(learned) == (target is vocabulary)
-    # Blocks of the training split; of the test split there is one, made before them.
-    assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
+    assert prepare(many, data_dir, CONFIG)["up_to_date"] and not written
+    assert contents(data_dir) == contents(whole) and len(contents(data_dir)) == 9
 
 
 @pytest.mark.parametrize("any_folder", ["remote"], indirect=True)
@@ -234,7 +265,7 @@ def test_a_remote_data_set_is_like_a_local_one(
     )
     data_dir = any_folder / "data"
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_shard", 2)
+        kill(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, str(data_dir), CONFIG)
     with caplog.at_level("INFO", logger="absl"):
@@ -244,28 +275,6 @@ def test_a_remote_data_set_is_like_a_local_one(
     assert prepare(source, data_dir, CONFIG)["up_to_date"]
     with refused("train_source", any_folder / "none"):
         FileSource({"train": ([str(any_folder / "none")], [str(any_folder / "none")])})
-
-
-def test_an_interrupted_run_of_other_settings_starts_again(many, tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_shard", 2)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(many, tmp_path / "a", CONFIG)
-    other = PreparationConfig(vocab_size=291, max_length=40)
-    for name in ("a", "b"):
-        assert prepare(many, tmp_path / name, other)["vocab_size"] == 291
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-
-
-def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatch):
-    with monkeypatch.context() as patch:
-        interrupt(patch, unfinished, "remove_work", 1)  # the first is before the work
-        with pytest.raises(OSError, match="disk full"):
-            prepare(many, data_dir, CONFIG)
-    assert (data_dir / "unfinished").exists() and read_metadata(data_dir)
-    (data_dir / "prepare.lock").write_text("as a killed process leaves it")
-    assert prepare(many, data_dir, CONFIG)["up_to_date"]
-    assert not (data_dir / "unfinished").exists() and not (data_dir / "prepare.lock").exists()
 
 
 def test_a_full_disk_is_named(many, data_dir, monkeypatch):
@@ -297,7 +306,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @pytest.mark.slow  # a process that is killed
-def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data_dir, monkeypatch):
+def test_data_are_the_same_after_a_killed_process(many, many_files, whole, data_dir):
     program = [sys.executable, "-c", KILLED.format(root=str(ROOT))]
     arguments = ["--dataset=files", f"--data_dir={data_dir}", "--vocab_size=290", "--max_length=40"]
     for split, paths in many_files.items():
@@ -306,17 +315,10 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
     command = [*program, "write_block", "5", str(ROOT / "bin" / "prepare_data.py"), *arguments]
     killed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not (data_dir / "metadata.json").exists()
-    with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_shard", 2)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(many, data_dir, CONFIG)
-    assert len(list(data_dir.glob("train-*.tfrecord"))) == 2
-    written = interrupt(monkeypatch, Sharding, "write_block", 9)
+    assert {path.name for path in data_dir.iterdir()} == {"prepare.lock", "prepare.tmp"}
     result = prepare(many, data_dir, CONFIG)
     assert contents(data_dir) == contents(whole)
     assert result["pairs"] == {"train": 290, "test": 7} and not result["up_to_date"]
-    assert written == []  # all were there
 
 
 def test_sentencepiece_gives_the_ids_of_tensorflow_text(files, tmp_path):
@@ -358,40 +360,19 @@ def test_a_lock_that_was_left_behind_means_nothing(files, data_dir):
         assert contents(data_dir) == dict.fromkeys(mine, b"mine")
 
 
-OTHER = dataclasses.replace(CONFIG, vocab_size=291)
-
-
-@pytest.mark.parametrize("again", [CONFIG, OTHER], ids=["the same", "another"])
-def test_what_a_preparation_has_not_recorded_is_not_removed(many, data_dir, monkeypatch, again):
+def test_files_beside_those_of_a_killed_preparation_stay(many, data_dir, monkeypatch):
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_shard", 2)
+        kill(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
-    mine = ["notes.txt", "unfinished/notes.txt", "unfinished/mine-block-00000.json"]
-    mine += ["unfinished/.mine.json.0a1b2c3d.tmp"]
-    for name in mine:
+    for name in ("notes.txt", "mine.source.txt"):
         (data_dir / name).write_text("mine")
-    (data_dir / "mine.source.txt").write_text("mine")
     with refused("data_dir", "mine.source.txt"):
-        prepare(many, data_dir, again)
-    (data_dir / "mine.source.txt").unlink()
-    prepare(many, data_dir, again)
-    assert all((data_dir / name).read_text() == "mine" for name in mine)
-    names = [name for name in os.listdir(data_dir / "unfinished")]
-    assert sorted(f"unfinished/{name}" for name in names) == sorted(mine[1:])
-
-
-def test_work_without_its_record_is_not_used(many, data_dir, monkeypatch):
-    with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_block", 1 + 2)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(many, data_dir, CONFIG)
-    for name in ("vocabulary.model", "unfinished/preparation.json"):
-        (data_dir / name).unlink()
-    for path in data_dir.glob("test*"):
-        path.unlink()
-    with refused("data_dir", "unfinished/train-block-0000"):
         prepare(many, data_dir, CONFIG)
+    assert (data_dir / "mine.source.txt").read_text() == "mine"
+    (data_dir / "mine.source.txt").unlink()
+    prepare(many, data_dir, CONFIG)
+    assert (data_dir / "notes.txt").read_text() == "mine"
 
 
 def test_a_folder_of_links_that_lead_to_each_other(files, data_dir, tmp_path):
@@ -496,21 +477,14 @@ def test_each_side_learns_its_own_vocabulary(files, data_dir, tmp_path):
         assert sorted(vocabulary_of_side.decode(ids.numpy().tolist())) == sorted(texts)
 
 
-def test_each_vocabulary_is_repaired_alone(files, data_dir):
+def test_each_damaged_vocabulary_is_named(files, data_dir):
     prepare(FileSource(files), data_dir, SEPARATE)
-    before = snapshot(data_dir)
     for name in ("source_vocabulary.model", "target_vocabulary.model"):
+        whole = (data_dir / name).read_bytes()
         (data_dir / name).write_bytes(b"damaged")
         with refused(None, "a changed file", place=name):
             DataSet.open(data_dir)
-        assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
-        after = snapshot(data_dir)
-        assert {n: content for n, (content, _) in after.items()} == {
-            n: content for n, (content, _) in before.items()
-        }
-        assert [n for n in before if n != "metadata.json" and after[n] != before[n]] == [name]
-        before = after
-    assert prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
+        (data_dir / name).write_bytes(whole)
 
 
 @pytest.mark.parametrize(("tokenizer", "vocab_size"), [("bpe", 290), ("wordpiece", 45)])
@@ -524,9 +498,6 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
         assert (result["up_to_date"], result["vocab_size"]) == (up_to_date, vocab_size)
     first, second = contents(tmp_path / "learned"), contents(tmp_path / "given")
     assert first.pop("metadata.json") != second.pop("metadata.json") and first == second
-    (tmp_path / "given" / file.name).unlink()
-    prepare(FileSource(files), tmp_path / "given", given)
-    assert (tmp_path / "given" / file.name).read_bytes() == file.read_bytes()
     with refused("data_dir", f"{vocab_size}, there: None", about="vocab"):
         prepare(FileSource(files), tmp_path / "given", learned)
 

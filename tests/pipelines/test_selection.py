@@ -16,7 +16,6 @@ from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, first_occurrences, select
-from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from tests.refusals import refused
 
@@ -217,29 +216,6 @@ def test_the_data_set_is_that_of_the_cleaned_text(tmp_path, small_blocks, monkey
     assert again["up_to_date"]
     with refused("data_dir", "None, there: [1, 4]", about="length_limits"):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS))
-
-
-def test_an_interrupted_selection_is_resumed_and_repaired(tmp_path, small_blocks, monkeypatch):
-    config = PreparationConfig(**SETTINGS, **RULES, weights=[1, 2.5])
-    source = source_of(tmp_path / "messy", messy(300), messy(300, seed=5))
-    prepare(source, tmp_path / "whole", config)
-    write_shard = Sharding.write_shard
-
-    def fails(self, number, groups):
-        if number == 2:
-            raise OSError("disk full")
-        write_shard(self, number, groups)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Sharding, "write_shard", fails)
-        with pytest.raises(OSError, match="disk full"):
-            prepare(source, tmp_path / "data", config)
-    prepare(source, tmp_path / "data", config)
-    assert data_of(tmp_path / "data") == data_of(tmp_path / "whole")
-    shard = next((tmp_path / "data").glob("train-*"))
-    shard.write_bytes(b"damaged")
-    prepare(source, tmp_path / "data", config)
-    assert data_of(tmp_path / "data") == data_of(tmp_path / "whole")
 
 
 def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tmp_path):

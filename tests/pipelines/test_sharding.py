@@ -1,5 +1,4 @@
 import itertools
-import json
 import os
 import resource
 from collections import Counter
@@ -9,6 +8,7 @@ import tensorflow as tf
 
 from pipelines import sharding
 from pipelines.sharding import Sharding, serialized_example
+from tests.data_folders import interrupt
 
 
 def numbered(begin, end):
@@ -35,7 +35,7 @@ def small(monkeypatch):
 
 def write(folder, blocks, seed=1):
     """Writes 300 pairs in blocks of 60, in the order given."""
-    (folder / "unfinished").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     split = Sharding(folder, "train", 300, seed)
     for number in blocks:
         split.write_block(number, iter(numbered(60 * number, 60 * number + 60)), {"blank": number})
@@ -61,7 +61,7 @@ def test_pairs_are_shuffled_over_shards_and_within(any_folder, small):
         # each block comes about a third.
         assert 0.35 < sum(a < b for a, b in itertools.pairwise(numbers)) / len(numbers) < 0.65
         assert all(2 < count < 42 for count in Counter(n // 60 for n in numbers).values())
-    assert {path.name for path in (any_folder / "unfinished").iterdir()} == {"train.json"}
+    assert {path.name for path in any_folder.iterdir()} == set(info.shards)  # no block is left
 
 
 def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(any_folder, small):
@@ -78,7 +78,9 @@ def test_a_block_is_replaced_only_by_a_complete_one(tmp_path, small, monkeypatch
         patch.setattr(os, "replace", None)
         with pytest.raises(TypeError):
             split.write_block(0, numbered(0, 30), {})
-    assert split.has_block(0)  # another worker may be reading it
+    assert len(split.groups(0)) == 3  # another worker may be reading it
+    split.finish()
+    assert sum(len(stored(path)) for path in tmp_path.glob("train-*")) == 60
 
 
 def test_a_block_that_is_too_large_for_a_file_is_named(tmp_path, small):
@@ -86,44 +88,22 @@ def test_a_block_that_is_too_large_for_a_file_is_named(tmp_path, small):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
-        file = tmp_path / "unfinished" / "train-block-00000.tfrecord"
+        file = tmp_path / "train-block-00000.tfrecord"
         with pytest.raises(OSError, match=rf"File too large: '{file}'$"):
             split.write_block(0, numbered(0, 300), {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not split.has_block(0)
+    assert not list(tmp_path.iterdir())
 
 
-def test_existing_files_are_not_written_again(any_folder, small):
-    split = write(any_folder, [0, 1, 2, 4])
-    assert [split.has_block(number) for number in range(6)] == [1, 1, 1, 0, 1, 0]
-    # Data without an index are of a process that was killed while it wrote them.
-    (any_folder / "unfinished" / "train-block-00003.tfrecord").write_bytes(b"half")
-    assert not split.has_block(3)
-    write(any_folder, [3])
-    one = any_folder / "train-00001-of-00003.tfrecord"
-    one.write_bytes(b"damaged")
-    info = split.finish()
-    whole = one.read_bytes()
-    assert len(whole) == info.shards[one.name]
-    assert Sharding(any_folder, "train", 300, 1).finished() == info
-    assert Sharding(any_folder, "test", 300, 1).finished() is None
-    for block in range(5):
-        write(any_folder, [block])
-    one.write_bytes(b"known to be sound")
-    Sharding(any_folder, "train", 300, 1, keep_shards=True).finish()
-    assert one.read_bytes() == b"known to be sound"
-
-
-def test_blocks_of_complete_shards_are_removed(any_folder, small):
+def test_shards_of_workers_are_not_written_again(any_folder, small, monkeypatch):
     split = write(any_folder, range(5))
-    kept = {path: path.read_bytes() for path in (any_folder / "unfinished").iterdir()}
+    groups = [split.groups(block) for block in range(5)]
+    split.write_shard(1, [of_block[1] for of_block in groups])
+    written = interrupt(monkeypatch, Sharding, "write_shard", 9)
     info = split.finish()
-    for path, content in kept.items():
-        path.write_bytes(content)
-    assert split.finished() == info
-    assert {path.name for path in (any_folder / "unfinished").iterdir()} == {"train.json"}
-    assert json.loads((any_folder / "unfinished" / "train.json").read_text())["pairs"] == 300
+    assert [number for _, number, _ in written] == [0, 2]
+    assert sum(len(stored(any_folder / name)) for name in info.shards) == info.pairs == 300
 
 
 def test_an_empty_split_has_an_empty_shard(any_folder):
