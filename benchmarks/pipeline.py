@@ -10,8 +10,8 @@ its resident memory is summed over its processes ten times a second. Then this p
 of batches, and saves and restores an iterator near the beginning and in the middle of an epoch. On
 two cores, 4.5 million pairs take less than ten minutes and 3 GB of disk space.
 
-The program can be interrupted: finished parts are not repeated, and the preparation's time and
-memory then cover all its starts. Prints a table on stderr and one JSON line on stdout.
+The program can be interrupted: a second run keeps a complete text and a complete data directory.
+Prints a table on stderr and one JSON line on stdout.
 """
 
 import argparse
@@ -115,11 +115,10 @@ def sentences(words, lengths, rng):
 
 
 def prepare(folder, data_dir, vocab_size, runner):
-    """Measures the time and peak resident memory of bin/prepare_data.py, over all its starts."""
+    """Measures the time and peak resident memory of bin/prepare_data.py."""
     measured = folder / f"{data_dir.name}.json"
-    before = json.loads(measured.read_text()) if measured.exists() else {"starts": 0}
     if (data_dir / "metadata.json").exists():
-        return before
+        return json.loads(measured.read_text()) if measured.exists() else {}
     command = [sys.executable, str(PREPARE), "--dataset=files", f"--data_dir={data_dir}"]
     command += [f"--train_{side}={folder / 'text'}.{side}" for side in ("source", "target")]
     command += [f"--vocab_size={vocab_size}", *runner]
@@ -132,14 +131,11 @@ def prepare(folder, data_dir, vocab_size, runner):
             time.sleep(0.1)
     finally:
         process.kill()
-        found = {
-            "starts": before["starts"] + 1,
-            "seconds": round(before.get("seconds", 0) + time.monotonic() - begun, 1),
-            "peak_resident_mb": max(before.get("peak_resident_mb", 0), round(peak / 1e6)),
-        }
-        measured.write_text(json.dumps(found))
     code = process.returncode
     require(code == 0, None, "must exit with code 0", f"code {code}", "bin/prepare_data.py")
+    seconds = round(time.monotonic() - begun, 1)
+    found = {"seconds": seconds, "peak_resident_mb": round(peak / 1e6)}
+    measured.write_text(json.dumps(found))
     return found
 
 
@@ -238,8 +234,7 @@ def print_table(result):
         rate = result["pairs"] / preparation["seconds"]
         log(
             f"prepared {result['pairs']:,} pairs in {preparation['seconds'] / 60:.1f} minutes, "
-            f"{rate:,.0f} a second, {preparation['peak_resident_mb']:,} MB at most, "
-            f"{preparation['starts']} starts"
+            f"{rate:,.0f} a second, {preparation['peak_resident_mb']:,} MB at most"
         )
     log("epoch  target tokens/s  padding  resident MB")
     for number, row in enumerate(reading["epochs"], start=1):

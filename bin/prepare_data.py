@@ -10,8 +10,8 @@
     python bin/prepare_data.py --dataset=files --train_source=... --train_target=... \\
         --data_dir=/shared/en-de --runner=beam --pipeline_options="--runner=FlinkRunner ..."
 
-The same command resumes an interrupted preparation. On a complete data set, it checks every shard
-and rewrites damaged or missing files.
+A data directory is written whole or not at all: after an interruption, the same command begins
+again. On a complete data set, it checks every file, and names a damaged or missing one.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)

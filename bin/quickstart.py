@@ -1,7 +1,8 @@
 """Trains, scores, exports and uses a Transformer in a few minutes, without data or a GPU.
 
 Runs prepare_data, train, evaluate (twice) and export in one process, and prints each command so
-that you can run it yourself. If interrupted, the same command resumes.
+that you can run it yourself. After an interruption, the same command repeats an incomplete
+preparation, and training resumes from its last checkpoint.
 """
 
 from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)

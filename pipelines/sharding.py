@@ -50,6 +50,10 @@ class _BlockIndex:
     info: SplitInfo
     bounds: list[Count]  # first bytes of the groups, and the end of the file
 
+    def groups(self) -> list[Span]:
+        """Returns the position of each shard's group."""
+        return [Span(begin, end) for begin, end in itertools.pairwise(self.bounds)]
+
 
 class Sharding:
     """The shards of one split, and the blocks that they are made from.
@@ -115,8 +119,7 @@ class Sharding:
 
     def groups(self, block: int) -> list[Span]:
         """Returns the position of each shard's group in a block."""
-        bounds = self._read_index(block).bounds
-        return [Span(begin, end) for begin, end in itertools.pairwise(bounds)]
+        return self._read_index(block).groups()
 
     def finish(self, texts: Sequence[Path] = ()) -> SplitInfo:
         """Writes the shards that workers have not written yet, and deletes the blocks.
@@ -125,15 +128,15 @@ class Sharding:
             texts: the files with the split's text.
         """
         block_count = sum(1 for _ in self._folder.glob(f"{self._split}-block-*.json"))
-        groups_of_blocks = [self.groups(block) for block in range(block_count)]
+        indices = [self._read_index(block) for block in range(block_count)]
+        groups_of_blocks = [index.groups() for index in indices]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
             if not self._shards[number].exists():
                 self.write_shard(number, [groups[number] for groups in groups_of_blocks])
-        parts = [self._read_index(block).info for block in range(block_count)]
         for path in self._folder.glob(f"{self._split}-block-*"):
             path.unlink()
-        return SplitInfo.total(parts, self._shards, texts)
+        return SplitInfo.total([index.info for index in indices], self._shards, texts)
 
     def write_shard(self, number: int, groups: Sequence[Span]) -> None:
         """Writes a shard's records in random order.

@@ -41,7 +41,7 @@ SECONDS = {"seconds": "of the whole call"}
 RESULTS: dict[str, dict[str, str]] = {
     "prepare_data": {
         "data_dir": "the folder",
-        "up_to_date": "`true` if all files were there already, whole",
+        "up_to_date": "`true` if the data set was already there, complete and undamaged",
         "tokenizer": "`bpe`, `wordpiece` or `pieces`",
         "vocab_size": "ids of the vocabulary, or of the target's",
         "source_vocab_size": "ids of the source's own vocabulary; `null` for a shared one",
