@@ -277,6 +277,21 @@ def test_a_remote_data_set_is_like_a_local_one(
         FileSource({"train": ([str(any_folder / "none")], [str(any_folder / "none")])})
 
 
+def test_text_that_changes_while_it_is_prepared_is_refused(files, data_dir, monkeypatch):
+    learn = vocabulary.learn_subwords
+
+    def with_another_pair(*arguments, **options):
+        for (path,) in files["train"]:
+            with open(path, "a") as file:
+                file.write("a cat\n")
+        return learn(*arguments, **options)
+
+    monkeypatch.setattr(vocabulary, "learn_subwords", with_another_pair)
+    with refused("train", "43", about="42"):
+        prepare(FileSource(files), data_dir, CONFIG)
+    assert not list(data_dir.iterdir())
+
+
 def test_a_full_disk_is_named(many, data_dir, monkeypatch):
     monkeypatch.setattr(Sharding, "_data_file", lambda *_: Path("/dev/full"))
     with pytest.raises(OSError) as caught:
