@@ -19,7 +19,7 @@ _DATA_FILE = re.compile(
     r"|\w+\.(source|target|trees|directions)\.txt"
     rf"|\w*vocabulary({_VOCABULARY_SUFFIX})"
 )
-PREPARE_AGAIN = "delete the folder, and prepare the data again"
+PREPARE_AGAIN = "delete its folder, and prepare the data again"
 _RECORDS_AT_ONCE = 4096
 
 

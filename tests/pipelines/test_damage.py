@@ -124,7 +124,7 @@ def test_preparing_again_names_the_damaged_file_and_its_cure(
 ):
     damage(data_dir / name)
     before = snapshot(data_dir)
-    with refused(None, received, place=data_dir / name, about="delete the folder, and prepare"):
+    with refused(None, received, place=data_dir / name, about="delete its folder, and prepare"):
         run(data_dir)
     assert snapshot(data_dir) == before
     shutil.rmtree(data_dir)
