@@ -26,6 +26,7 @@ from keras_transformer.fields import (
     one_of,
     option,
 )
+from keras_transformer.model.positions import POSITIONS, PositionKind
 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
@@ -35,8 +36,6 @@ SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
 NORMS = ("post", "pre")
-POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
-SINUSOIDS = ("sinusoidal", "marian")  # positions made of sines and cosines
 # The deepest models trained have 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
 Depth = Annotated[int, between(1, 1000)]
 # 256 GiB in float32: more than any device holds, and each device holds the whole model.
@@ -103,10 +102,11 @@ class TransformerConfig:
             object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
-        if self.positions in SINUSOIDS:
-            require(self.d_model % 2 == 0, "d_model", "must be even for sinusoids", self.d_model)
-        if self.positions == "rotary":
-            require(self.d_k % 2 == 0, "d_k", "must be even for rotary positions", self.d_k)
+        rule = f"must be even for {self.positions} positions"
+        if self.position_kind.even_width:
+            require(self.d_model % 2 == 0, "d_model", rule, self.d_model)
+        if self.position_kind.even_key_width:
+            require(self.d_k % 2 == 0, "d_k", rule, self.d_k)
         rule = f"must, with the other sizes, give a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, "d_model", rule, f"{self.parameters:,}")
 
@@ -121,6 +121,11 @@ class TransformerConfig:
     def num_decoder_layers(self) -> int:
         """The number of decoder layers: `decoder_layers`, or N if that is None."""
         return self.decoder_layers or self.num_layers
+
+    @property
+    def position_kind(self) -> PositionKind:
+        """What `positions` computes."""
+        return POSITIONS[self.positions]
 
     @property
     def parameters(self) -> int:
@@ -141,14 +146,13 @@ class TransformerConfig:
         if self.source_vocab_size or not self.tie_embeddings:
             rows += self.source_vocab_size or self.vocab_size
         embedding = rows * d_model + self.logits_bias * self.vocab_size
-        if self.positions == "learned":
-            embedding += 2 * self.max_positions * d_model  # source and target
-        return embedding + encoder + decoder
+        tables = 2 * self.position_kind.table_rows(self.max_positions)  # source and target
+        return embedding + tables * d_model + encoder + decoder
 
     @property
     def longest_text(self) -> int | None:
         """The largest number of ids that the positions allow; None if unlimited."""
-        return self.max_positions if self.positions == "learned" else None
+        return self.position_kind.table_rows(self.max_positions) or None
 
     @property
     def fingerprint(self) -> str:

@@ -16,7 +16,8 @@ from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder, EncoderLayer
 from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 from keras_transformer.model.masks import causal_mask, padding_mask
-from keras_transformer.model.positions import PositionalEncoding, sinusoids
+from keras_transformer.model.positional_encoding import PositionalEncoding
+from keras_transformer.model.positions import sinusoids
 from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity

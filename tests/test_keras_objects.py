@@ -274,13 +274,32 @@ def test_layers_show_and_take_their_arguments(layer):
         "attention_bias": True,
         "norm_epsilon": 1e-5,
         "rotary": True,
+        "positions": "rotary",
     }
     assert list(inspect.signature(layer).parameters) == [*arguments, "kwargs"]
     made = layer(*arguments.values())
+    del arguments["rotary"]  # short for positions="rotary"
     assert arguments.items() <= made.get_config().items()
     assert arguments.items() <= round_trip(made).get_config().items()
     with pytest.raises(ValueError, match="'num_head': 2"):
         layer(2, 3, 4, num_head=2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(kt.EncoderLayer, 2, 4, 12),
+        partial(kt.DecoderLayer, 2, 4, 12),
+        partial(kt.MultiHeadAttention, 2, 4),
+    ],
+    ids=["encoder layer", "decoder layer", "attention"],
+)
+@pytest.mark.parametrize(("rotary", "positions"), [(True, "rotary"), (False, "sinusoidal")])
+def test_layers_saved_before_they_had_positions(make, rotary, positions):
+    config = make().get_config()
+    del config["positions"]
+    old = type(make()).from_config({**config, "rotary": rotary})
+    assert old.positions == make(rotary=rotary).positions == positions
 
 
 @pytest.mark.parametrize("make", [encoder, decoder])

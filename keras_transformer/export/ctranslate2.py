@@ -35,13 +35,16 @@ from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.encoder import Encoder, EncoderLayer
 from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
-from keras_transformer.model.positions import PositionalEncoding
+from keras_transformer.model.positional_encoding import PositionalEncoding
+from keras_transformer.model.positions import Rotary
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
 from keras_transformer.search.ctranslate2_engine import load_ctranslate2, source_tokens
 from keras_transformer.search.matrices import rounded_to_int8
 from keras_transformer.vocabulary.pair import VocabularyPair
 
+# The kinds of positions that CTranslate2 computes, as a table or as its own rotation.
+KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
 # Minimum rows in the table of sinusoids: more than CTranslate2 reads or writes by default.
 POSITIONS = 2048
 
@@ -94,6 +97,9 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
         InputError: if CTranslate2 is not installed, or does not support the model.
     """
     ctranslate2 = load_ctranslate2()
+    kind = model.config.positions
+    rule = f"must have positions that CTranslate2 supports: {', '.join(KINDS_OF_POSITIONS)}"
+    require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
     window = model.config.attention_window
     rule = "must not have an attention_window, which CTranslate2 does not support"
     require(window is None, "model", rule, f"attention_window={window}")
@@ -102,7 +108,7 @@ def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: Mod
     spec = transformer_spec(ctranslate2.specs, model, max(POSITIONS, limits.target))
     _set_vocabularies(spec, vocabularies)
     spec.config.layer_norm_epsilon = model.config.norm_epsilon
-    has_table = model.config.positions != "rotary"
+    has_table = not isinstance(model.config.position_kind, Rotary)
     card = dataclasses.replace(
         card,
         max_positions=spec.encoder.position_encodings.encodings.shape[0] if has_table else None,
@@ -170,7 +176,7 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
         "head_dim": max(config.d_k, config.d_v),
         "activation": activations[GATED.get(config.activation, config.activation)],
         "ffn_glu": config.activation in GATED,
-        "rotary_dim": config.d_k if config.positions == "rotary" else None,
+        "rotary_dim": config.d_k if isinstance(config.position_kind, Rotary) else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
     # Alignments are the mean over all heads (0) in the best single layer: CTranslate2 uses one,
@@ -199,12 +205,11 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
 
 def _set_positions(spec, layer: PositionalEncoding, d_model: int, positions: int) -> None:
     """Sets the position table added to embeddings; none for rotary positions."""
-    if layer.positions == "rotary":
+    if isinstance(layer.position_kind, Rotary):
         if hasattr(spec, "position_encodings"):  # the encoder's, which CTranslate2 would not read
             del spec.position_encodings
         return
-    is_table = layer.positions == "learned"
-    length = layer.max_positions if is_table else positions
+    length = layer.position_kind.table_rows(layer.max_positions) or positions
     spec.position_encodings.encodings = array(layer.encoding(length, d_model))
 
 

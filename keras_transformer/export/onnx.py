@@ -61,11 +61,19 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     """Makes a model's graphs: the contents of their files, by name.
 
     Raises:
-        InputError: if the weights are not float32 or int8, or too large for an ONNX file.
+        InputError: if the weights are not float32 or int8, or too large for an ONNX file, or if
+            onnx_model.py does not support the model's positions.
     """
-    from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
+    from keras_transformer.export.onnx_model import (
+        KINDS_OF_POSITIONS,
+        decoder_graph,
+        encoder_graph,
+    )
 
     check_weights("onnx", weights)
+    kind = model.config.positions
+    rule = f"must have positions that an ONNX graph supports: {', '.join(KINDS_OF_POSITIONS)}"
+    require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
     compiled = compile_model(model, weights)
     return {
         ENCODER: encoder_graph(compiled).SerializeToString(),

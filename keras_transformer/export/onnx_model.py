@@ -15,7 +15,7 @@ import onnx
 from keras_transformer.config import GATED, PAD_ID, TransformerConfig
 from keras_transformer.export.onnx_graph import Graph, Tensor
 from keras_transformer.model.attention import MASKED_SCORE
-from keras_transformer.model.positions import frequencies
+from keras_transformer.model.positions import Learned, Rotary, Sinusoidal, frequencies
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.matrices import EmbeddingTable, Int8Matrix
 from keras_transformer.search.weights import (
@@ -28,6 +28,8 @@ from keras_transformer.search.weights import (
 
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
+# The kinds of positions that the Writer computes.
+KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
 
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
@@ -178,7 +180,7 @@ class Writer:
         graph = self.graph
         self._whole_positions = positions
         self.positions = graph.node("Cast", positions, to=FLOAT)
-        if self.config.positions == "rotary":
+        if isinstance(self.config.position_kind, Rotary):
             angles = self._angles(frequencies(self.config.d_k))
             self._rotation = (graph.node("Cos", angles), graph.node("Sin", angles))
 
@@ -201,16 +203,16 @@ class Writer:
         x = self.look_up(embedding, ids)
         if config.scale_embeddings:
             x = graph.node("Mul", x, self.number(config.d_model**0.5))
-        if config.positions == "rotary":
-            return x
-        if table is not None:
+        kind = config.position_kind
+        if isinstance(kind, Learned):
             table = graph.weight(table.numpy() * np.float32(config.d_model**0.5))
             return graph.node("Add", x, graph.node("Gather", table, self._whole_positions))
-        divisor = config.d_model - 2 if config.positions == "marian" else config.d_model
-        angles = self._angles(frequencies(config.d_model, divisor))
-        is_even = graph.weight(np.arange(config.d_model) % 2 == 0)
-        sines, cosines = graph.node("Sin", angles), graph.node("Cos", angles)
-        return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
+        if isinstance(kind, Sinusoidal):
+            angles = self._angles(frequencies(config.d_model, kind.divisor(config.d_model)))
+            is_even = graph.weight(np.arange(config.d_model) % 2 == 0)
+            sines, cosines = graph.node("Sin", angles), graph.node("Cos", angles)
+            return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
+        return x
 
     def look_up(self, embedding, ids: str) -> str:
         """int32 [...] -> float32 [..., D]; a matrix for logits has a column for each id."""

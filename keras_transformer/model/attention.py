@@ -7,7 +7,7 @@ from keras_transformer.errors import require
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
-from keras_transformer.model.positions import rotate
+from keras_transformer.model.positions import position_kind
 
 # Added to the scores of masked keys. It is finite, so that fully masked rows (padding) give weights
 # rather than NaN, and far enough below any score that masked keys have a weight of exactly 0 in all
@@ -57,9 +57,11 @@ class MultiHeadAttention(CompositeLayer):
         use_bias: whether the projections have biases; the paper has none.
         window: r of restricted self-attention (section 4): each position attends to the positions
             that are at most r // 2 away. None for all positions.
-        rotary: whether queries and keys are rotated by their positions (Su et al. 2021; see
-            positions.rotate), so that scores depend on distances. `key_dim` must be even. For
-            self-attention only.
+        rotary: whether `positions` is "rotary".
+        positions: the kind of positions, for self-attention only. With "rotary", queries and keys
+            are rotated by their positions (Su et al. 2021; see positions.rotate), so that scores
+            depend on distances; `key_dim` must be even. Kinds that are added to embeddings change
+            nothing here.
 
     Call arguments:
         query: [B, Q, D], the sequence that attends.
@@ -100,10 +102,12 @@ class MultiHeadAttention(CompositeLayer):
         use_bias: bool = False,
         window: int | None = None,
         rotary: bool = False,
+        positions: str = "sinusoidal",
         **kwargs,
     ):
-        is_even = key_dim % 2 == 0
-        require(is_even or not rotary, "key_dim", "must be even for rotary positions", key_dim)
+        positions = "rotary" if rotary else positions
+        is_valid = key_dim % 2 == 0 or not position_kind(positions).even_key_width
+        require(is_valid, "key_dim", f"must be even for {positions} positions", key_dim)
         require(window is None or window >= 1, "window", "must be at least 1", window)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -112,7 +116,8 @@ class MultiHeadAttention(CompositeLayer):
         self.value_dim = key_dim if value_dim is None else value_dim
         self.use_bias = use_bias
         self.window = window
-        self.rotary = rotary
+        self.positions = positions
+        self.position_kind = position_kind(positions)
         self.query_dense = self._projection(num_heads * self.key_dim, "query")
         self.key_dense = self._projection(num_heads * self.key_dim, "key")
         self.value_dense = self._projection(num_heads * self.value_dim, "value")
@@ -160,9 +165,8 @@ class MultiHeadAttention(CompositeLayer):
         queries = self._split_heads(self.query_dense(query), self.key_dim)  # [B, H, Q, d_k]
         keys = self._split_heads(self.key_dense(key), self.key_dim)  # [B, H, P, d_k]
         values = self._split_heads(self.value_dense(value), self.value_dim)  # [B, H, P, d_v]
-        if self.rotary:
-            queries = rotate(queries, ops.arange(ops.shape(queries)[2]))
-            keys = rotate(keys, ops.arange(ops.shape(keys)[2]))
+        queries = self.position_kind.rotate(queries, ops.arange(ops.shape(queries)[2]))
+        keys = self.position_kind.rotate(keys, ops.arange(ops.shape(keys)[2]))
         allowed = self._attention_mask(
             queries, keys, padding_masks, attention_mask, use_causal_mask
         )
@@ -212,5 +216,5 @@ class MultiHeadAttention(CompositeLayer):
             "dropout": self.dropout.rate,
             "use_bias": self.use_bias,
             "window": self.window,
-            "rotary": self.rotary,
+            "positions": self.positions,
         }

@@ -29,7 +29,7 @@ class EncoderLayer(TransformerLayer):
 
     def make_sublayers(self):
         self.self_attention = self.make_attention(
-            "self_attention", window=self.attention_window, rotary=self.rotary
+            "self_attention", window=self.attention_window, positions=self.positions
         )
         self.self_attention_dropout = self.make_dropout("self_attention_dropout")
         self.self_attention_norm = self.make_norm("self_attention_norm")

@@ -1,13 +1,148 @@
-"""Positional encodings: sinusoids (section 3.5), learned (Table 3, row E), and rotary positions."""
+"""The kinds of positional encoding: sinusoids (section 3.5), learned (Table 3, row E), and rotary.
 
-import keras
+Each kind is one object, which all others ask: the layers for training (positional_encoding.py and
+attention.py), the search, the exports, and the configuration. To add a kind, add a class and a row
+of POSITIONS: training and search then compute it, and exports refuse it until they support it.
+
+config.py imports this module before Keras is needed, so functions import Keras where they use it.
+"""
+
 import numpy as np
-from keras import ops
 
-from keras_transformer.config import POSITIONS, SINUSOIDS
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
-from keras_transformer.model.dropout import Dropout
+
+
+class PositionKind:
+    """A kind of positional encoding: what it adds to embeddings, and how it rotates vectors.
+
+    This is the base class of all kinds. It adds and rotates nothing.
+
+    Attributes:
+        even_width: whether D, the width of embeddings, must be even.
+        even_key_width: whether d_k, the width of queries and keys, must be even.
+    """
+
+    even_width = False
+    even_key_width = False
+
+    def table_rows(self, max_positions: int) -> int:
+        """Returns the number of rows in a learned table [rows, D]; 0 if nothing is learned.
+
+        Source and target have a table each. A text cannot be longer than its table.
+
+        Args:
+            max_positions: the number that was configured for kinds with a table.
+        """
+        return 0
+
+    def add(self, embeddings, positions, rows=None):
+        """Returns embeddings with positions, as the first layer of a stack takes them.
+
+        Args:
+            embeddings: [B, T, D].
+            positions: [T], any numeric type; or [1], the same position for all.
+            rows: [T, D], the rows of the learned table at these positions; None if there is none.
+
+        Returns:
+            [B, T, D], in the dtype of `embeddings`.
+        """
+        return embeddings
+
+    def rotate(self, vectors, positions):
+        """Returns queries or keys as self-attention compares them.
+
+        Args:
+            vectors: [..., T, d_k], queries or keys.
+            positions: as for `add`.
+
+        Returns:
+            [..., T, d_k], in the dtype of `vectors`.
+        """
+        return vectors
+
+
+class AddedPositions(PositionKind):
+    """The base class of kinds that only add a vector to each embedding."""
+
+    def vectors(self, positions, d_model: int, rows=None):
+        """Returns the vectors to add, [T, D], in any floating dtype.
+
+        Args:
+            positions: [T], any numeric type.
+            d_model: D.
+            rows: as for `add`.
+        """
+        raise NotImplementedError
+
+    def add(self, embeddings, positions, rows=None):
+        from keras import ops
+
+        vectors = self.vectors(positions, embeddings.shape[-1], rows)
+        return embeddings + ops.cast(vectors, embeddings.dtype)
+
+
+class Sinusoidal(AddedPositions):
+    """The sinusoids of section 3.5, computed in float32."""
+
+    even_width = True
+
+    def divisor(self, d_model: int) -> int:
+        """Returns the divisor of 2i in the exponent."""
+        return d_model
+
+    def vectors(self, positions, d_model: int, rows=None):
+        return sinusoids(positions, d_model, self.divisor(d_model))
+
+
+class Marian(Sinusoidal):
+    """The Marian toolkit's sinusoids.
+
+    With 2i/(d_model - 2) in the paper's formula, the slowest one advances by exactly 1/10000
+    radians per position.
+    """
+
+    def divisor(self, d_model: int) -> int:
+        return d_model - 2
+
+
+class Learned(AddedPositions):
+    """A table of learned vectors (Table 3, row E)."""
+
+    def table_rows(self, max_positions: int) -> int:
+        return max_positions
+
+    def vectors(self, positions, d_model: int, rows=None):
+        # Scaled like the token embeddings that they are added to.
+        return rows * d_model**0.5
+
+
+class Rotary(PositionKind):
+    """Queries and keys are rotated, so that their products depend on distances."""
+
+    even_key_width = True
+
+    def rotate(self, vectors, positions):
+        return rotate(vectors, positions)
+
+
+# name -> kind: the values of TransformerConfig.positions.
+POSITIONS: dict[str, PositionKind] = {
+    "sinusoidal": Sinusoidal(),
+    "learned": Learned(),
+    "marian": Marian(),
+    "rotary": Rotary(),
+}
+
+
+def position_kind(name: str) -> PositionKind:
+    """Returns the kind with this name.
+
+    Raises:
+        InputError: if there is none.
+    """
+    require(name in POSITIONS, "positions", f"must be one of {', '.join(POSITIONS)}", shown(name))
+    return POSITIONS[name]
 
 
 def sinusoids(positions, d_model: int, divisor: int | None = None):
@@ -26,6 +161,8 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     Raises:
         InputError: for an odd width.
     """
+    from keras import ops
+
     is_even = d_model > 0 and d_model % 2 == 0
     require(is_even, "d_model", "must be an even number for sinusoids", d_model)
     rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
@@ -48,6 +185,8 @@ def rotate(vectors, positions):
     Returns:
         [..., T, d], in the dtype of `vectors`; the angles are computed in float32.
     """
+    from keras import ops
+
     width = vectors.shape[-1]
     rates = np.repeat(frequencies(width), 2)  # the same for both numbers of a pair
     rates = ops.convert_to_tensor(rates.astype(np.float32))
@@ -79,101 +218,3 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
     matrix[even, even] = matrix[odd, odd] = np.cos(angles)
     matrix[even, odd], matrix[odd, even] = np.sin(angles), -np.sin(angles)
     return matrix
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionalEncoding(keras.layers.Layer):
-    """Adds positional encodings to embeddings, and applies dropout to the sums (section 5.4).
-
-    Sinusoids are computed in float32 under any dtype policy. Rotary positions add nothing here:
-    self-attention rotates its queries and keys (MultiHeadAttention).
-
-    Args:
-        positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
-            (Table 3, row E); "marian" for the Marian toolkit's sinusoids, with 2i/(d_model - 2) in
-            the paper's formula, so that the slowest one advances by exactly 1/10000 radians per
-            position; or "rotary".
-        max_positions: the number of learned positions; sinusoids have no limit.
-        dropout: P_drop, the probability of dropping an element of the sum.
-
-    Call arguments:
-        inputs: [B, T, D], embeddings.
-        training: whether to apply dropout.
-
-    Returns:
-        [B, T, D].
-
-    Example:
-        >>> layer = PositionalEncoding(dropout=0.1)
-        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
-        (2, 10, 512)
-    """
-
-    def __init__(
-        self,
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
-        dropout: float = 0.0,
-        **kwargs,
-    ):
-        rule = f"must be one of {', '.join(POSITIONS)}"
-        require(positions in POSITIONS, "positions", rule, shown(positions))
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.positions = positions
-        self.max_positions = max_positions
-        self.embeddings = None  # the table of learned positions
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, inputs_shape):
-        d_model = inputs_shape[-1]
-        if self.positions in SINUSOIDS:
-            require(d_model % 2 == 0, "inputs", "must be of an even width for sinusoids", d_model)
-        if self.positions == "learned":
-            self.embeddings = self.add_weight(
-                name="embeddings",
-                shape=(self.max_positions, d_model),
-                initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
-            )
-
-    def call(self, inputs, training=None):
-        if self.positions == "rotary":
-            return self.dropout(inputs, training=training)
-        encoding = self.encoding(ops.shape(inputs)[1], inputs.shape[-1])  # [T, D]
-        outputs = inputs + ops.cast(encoding, self.compute_dtype)
-        return self.dropout(outputs, training=training)
-
-    def encoding(self, length, d_model: int):
-        """Returns the encodings of the first positions.
-
-        Args:
-            length: T, an int or scalar tensor.
-            d_model: D.
-
-        Returns:
-            [T, D]; float32 for sinusoids.
-
-        Raises:
-            InputError: if `length` exceeds the number of learned positions.
-        """
-        if self.positions == "learned":
-            if isinstance(length, int):
-                rule = f"must have at most {self.max_positions} positions, max_positions"
-                require(length <= self.max_positions, "inputs", rule, length)
-            if keras.backend.backend() == "jax" and not isinstance(length, int):
-                # JAX cannot infer that a slice up to an unknown length has this length.
-                rows = ops.take(self.embeddings, ops.arange(length), axis=0)
-            else:
-                rows = self.embeddings[:length]
-            # Scaled like the token embeddings that they are added to.
-            return rows * d_model**0.5
-        divisor = d_model - 2 if self.positions == "marian" else d_model
-        return sinusoids(ops.arange(length), d_model, divisor)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "positions": self.positions,
-            "max_positions": self.max_positions,
-            "dropout": self.dropout.rate,
-        }

@@ -12,7 +12,7 @@ from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder, EncoderLayer
 from keras_transformer.model.masks import padding_mask
-from keras_transformer.model.positions import PositionalEncoding
+from keras_transformer.model.positional_encoding import PositionalEncoding
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -133,7 +133,7 @@ class Transformer(keras.Model):
             "attention_window": config.attention_window,
             "attention_bias": config.attention_bias,
             "norm_epsilon": config.norm_epsilon,
-            "rotary": config.positions == "rotary",
+            "positions": config.positions,
             "dtype": policy,
         }
         stack_arguments = {

@@ -33,7 +33,8 @@ class TransformerLayer(CompositeLayer):
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether the attention projections have biases.
         norm_epsilon: added to the variance in layer normalization.
-        rotary: whether self-attention uses rotary positions; see MultiHeadAttention.
+        rotary: whether `positions` is "rotary".
+        positions: the kind of positions, for self-attention; see MultiHeadAttention.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TransformerLayer(CompositeLayer):
         attention_bias: bool = False,
         norm_epsilon: float = 1e-6,
         rotary: bool = False,
+        positions: str = "sinusoidal",
         **kwargs,
     ):
         require(norm in NORMS, "norm", f"must be one of {', '.join(NORMS)}", shown(norm))
@@ -68,7 +70,7 @@ class TransformerLayer(CompositeLayer):
         self.attention_window = attention_window
         self.attention_bias = attention_bias
         self.norm_epsilon = norm_epsilon
-        self.rotary = rotary
+        self.positions = "rotary" if rotary else positions
         self.make_sublayers()
 
     def make_sublayers(self) -> None:
@@ -76,7 +78,7 @@ class TransformerLayer(CompositeLayer):
         raise NotImplementedError
 
     def make_attention(
-        self, name: str, window: int | None = None, rotary: bool = False
+        self, name: str, window: int | None = None, positions: str = "sinusoidal"
     ) -> MultiHeadAttention:
         return MultiHeadAttention(
             self.num_heads,
@@ -85,7 +87,7 @@ class TransformerLayer(CompositeLayer):
             dropout=self.attention_dropout,
             use_bias=self.attention_bias,
             window=window,
-            rotary=rotary,
+            positions=positions,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -124,5 +126,5 @@ class TransformerLayer(CompositeLayer):
             "attention_window": self.attention_window,
             "attention_bias": self.attention_bias,
             "norm_epsilon": self.norm_epsilon,
-            "rotary": self.rotary,
+            "positions": self.positions,
         }

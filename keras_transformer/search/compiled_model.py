@@ -18,7 +18,6 @@ import tensorflow as tf
 from keras_transformer.config import GATED, TransformerConfig
 from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
-from keras_transformer.model.positions import rotate, sinusoids
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import (
@@ -353,12 +352,8 @@ def _add_positions(
     config: TransformerConfig, table: tf.Tensor | None, embeddings: tf.Tensor, positions: tf.Tensor
 ) -> tf.Tensor:
     """Adds positional encodings for int32 [P] to embeddings, float32 [B, P, D]."""
-    if config.positions == "rotary":
-        return embeddings
-    if table is not None:
-        return embeddings + tf.gather(table, positions) * config.d_model**0.5
-    divisor = config.d_model - 2 if config.positions == "marian" else config.d_model
-    return embeddings + sinusoids(positions, config.d_model, divisor)
+    rows = None if table is None else tf.gather(table, positions)
+    return config.position_kind.add(embeddings, positions, rows)
 
 
 def _norm_if_pre(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
@@ -462,10 +457,9 @@ def _attend_to_cache(
 def _rotated(
     config: TransformerConfig, queries: tf.Tensor, keys: tf.Tensor, positions: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Applies rotary positions to queries and keys, if the model has them."""
-    if config.positions != "rotary":
-        return queries, keys
-    return rotate(queries, positions), rotate(keys, positions)
+    """Rotates queries and keys by their positions, if the model's kind of positions does so."""
+    kind = config.position_kind
+    return kind.rotate(queries, positions), kind.rotate(keys, positions)
 
 
 def _attend_to_memory(

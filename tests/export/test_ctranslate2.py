@@ -414,6 +414,14 @@ def test_sentencepiece_tokens(tmp_path):
     assert answer[1].hypotheses == [[]]
 
 
+def test_other_kinds_of_positions_are_refused(vocabulary, tmp_path, monkeypatch):
+    supported = "keras_transformer.export.ctranslate2.KINDS_OF_POSITIONS"
+    monkeypatch.setattr(supported, ("sinusoidal", "rotary"))
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, positions="learned"))
+    with refused("model", "positions=learned", about="sinusoidal, rotary"):
+        export_ctranslate2(model, vocabulary, tmp_path / "export", card_of(model))
+
+
 def test_restricted_attention_is_refused(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
     with refused("model", "attention_window=3"):

@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, TransformerConfig
-from keras_transformer.export import onnx_graph
+from keras_transformer.export import onnx_graph, onnx_model
 from keras_transformer.export.onnx import export_onnx
 from keras_transformer.export.onnx_graph import Tensor
 from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
@@ -303,6 +303,10 @@ def test_what_cannot_be_exported(paper, vocabularies, tmp_path, monkeypatch):
     model, _ = paper
     with refused("weights", "bfloat16"):
         exported(model, vocabularies, tmp_path / "export", "bfloat16")
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx_model, "KINDS_OF_POSITIONS", ("learned", "rotary"))
+        with refused("model", "positions=sinusoidal", about="learned, rotary"):
+            exported(model, vocabularies, tmp_path / "export")
     assert onnx_graph.LARGEST_FILE < 2**31  # the limit for protobuf messages
     monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
     with refused("model", about="1,000 bytes"):

@@ -4,7 +4,8 @@ import pytest
 from keras import ops
 
 from keras_transformer.errors import InputError
-from keras_transformer.model.positions import PositionalEncoding, rotate, shift_matrix, sinusoids
+from keras_transformer.model.positional_encoding import PositionalEncoding
+from keras_transformer.model.positions import rotate, shift_matrix, sinusoids
 from tests import numpy_reference
 from tests.refusals import refused
 
@@ -148,3 +149,8 @@ def test_more_positions_than_were_learned_are_refused(positions):
 def test_rotary_positions_add_nothing_to_embeddings():
     inputs = np.ones((1, 3, 4), "float32")
     np.testing.assert_array_equal(PositionalEncoding("rotary")(inputs), inputs)
+
+
+def test_rotary_positions_have_no_vectors_to_add():
+    with refused("positions", "rotary", about="added"):
+        PositionalEncoding("rotary").encoding(3, 4)

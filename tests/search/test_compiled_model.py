@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.model.positions import POSITIONS, PositionKind
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.search import matrices
@@ -154,6 +155,38 @@ def test_every_option_gives_the_logits_of_the_keras_model_and_its_weights_back(n
     write_weights(weights, model)
     for variable, value in zip(model.trainable_variables, values, strict=True):
         np.testing.assert_array_equal(variable, value, err_msg=variable.path)
+
+
+class ScaledByPosition(PositionKind):
+    """Multiplies embeddings, or queries and keys, by 1, 2, ...: a kind that the library lacks."""
+
+    def __init__(self, adds, rotates):
+        self.adds, self.rotates = adds, rotates
+
+    def add(self, embeddings, positions, rows=None):
+        return scaled(embeddings, positions) if self.adds else embeddings
+
+    def rotate(self, vectors, positions):
+        return scaled(vectors, positions) if self.rotates else vectors
+
+
+def scaled(vectors, positions):
+    """[..., T, d], times one more than the position."""
+    return vectors * tf.cast(1 + positions, "float32")[:, None]
+
+
+def test_a_new_kind_of_positions_needs_one_class(monkeypatch):
+    config = dataclasses.replace(CONFIG, positions="rotary", d_k=4)
+    source, target = sources_and_targets(config.vocab_size)
+    every_logits = []
+    for adds, rotates in ((False, False), (True, False), (False, True)):
+        monkeypatch.setitem(POSITIONS, "rotary", ScaledByPosition(adds, rotates))
+        model = random_model(config)
+        check_agreement(model, compile_model(model), rtol=1e-5, atol=1e-5)
+        every_logits.append(logits_of(model, source, target))
+    ignored, added, rotated = every_logits
+    assert np.abs(added - ignored).max() > 0.1
+    assert np.abs(rotated - ignored).max() > 0.1
 
 
 @pytest.mark.parametrize("name", REDUCED_PRESETS.values())
