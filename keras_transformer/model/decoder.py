@@ -62,16 +62,15 @@ class DecoderLayer(TransformerLayer):
 
     def call(self, inputs, memory, memory_mask=None, return_attention_scores=False, training=None):
         x = inputs
-        pre_norm = self.norm == "pre"
 
-        sublayer_input = self.self_attention_norm(x) if pre_norm else x
+        sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
         attended, self_weights = self.self_attention(
             sublayer_input, use_causal_mask=True, return_attention_scores=True, training=training
         )
-        x = x + self.self_attention_dropout(attended, training=training)
-        x = x if pre_norm else self.self_attention_norm(x)
+        attended = self.self_attention_dropout(attended, training=training)
+        x = self.norm_if_post(self.self_attention_norm, x + attended)
 
-        sublayer_input = self.cross_attention_norm(x) if pre_norm else x
+        sublayer_input = self.norm_if_pre(self.cross_attention_norm, x)
         attended, cross_weights = self.cross_attention(
             sublayer_input,
             memory,
@@ -79,13 +78,13 @@ class DecoderLayer(TransformerLayer):
             return_attention_scores=True,
             training=training,
         )
-        x = x + self.cross_attention_dropout(attended, training=training)
-        x = x if pre_norm else self.cross_attention_norm(x)
+        attended = self.cross_attention_dropout(attended, training=training)
+        x = self.norm_if_post(self.cross_attention_norm, x + attended)
 
-        sublayer_input = self.feed_forward_norm(x) if pre_norm else x
+        sublayer_input = self.norm_if_pre(self.feed_forward_norm, x)
         transformed = self.feed_forward(sublayer_input, training=training)
-        x = x + self.feed_forward_dropout(transformed, training=training)
-        x = x if pre_norm else self.feed_forward_norm(x)
+        transformed = self.feed_forward_dropout(transformed, training=training)
+        x = self.norm_if_post(self.feed_forward_norm, x + transformed)
 
         if return_attention_scores:
             return x, self_weights, cross_weights

@@ -46,19 +46,18 @@ class EncoderLayer(TransformerLayer):
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=None):
         x = inputs
-        pre_norm = self.norm == "pre"
 
-        sublayer_input = self.self_attention_norm(x) if pre_norm else x
+        sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
         attended, weights = self.self_attention(
             sublayer_input, query_mask=mask, return_attention_scores=True, training=training
         )
-        x = x + self.self_attention_dropout(attended, training=training)
-        x = x if pre_norm else self.self_attention_norm(x)
+        attended = self.self_attention_dropout(attended, training=training)
+        x = self.norm_if_post(self.self_attention_norm, x + attended)
 
-        sublayer_input = self.feed_forward_norm(x) if pre_norm else x
+        sublayer_input = self.norm_if_pre(self.feed_forward_norm, x)
         transformed = self.feed_forward(sublayer_input, training=training)
-        x = x + self.feed_forward_dropout(transformed, training=training)
-        x = x if pre_norm else self.feed_forward_norm(x)
+        transformed = self.feed_forward_dropout(transformed, training=training)
+        x = self.norm_if_post(self.feed_forward_norm, x + transformed)
 
         if return_attention_scores:
             return x, weights

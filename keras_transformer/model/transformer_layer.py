@@ -111,6 +111,14 @@ class TransformerLayer(CompositeLayer):
             epsilon=self.norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
+    def norm_if_pre(self, norm: keras.layers.LayerNormalization, x):
+        """Returns a sublayer's input: with norm="pre", x after layer normalization."""
+        return norm(x) if self.norm == "pre" else x
+
+    def norm_if_post(self, norm: keras.layers.LayerNormalization, x):
+        """Returns a residual sum: with norm="post", after layer normalization."""
+        return norm(x) if self.norm == "post" else x
+
     def get_config(self):
         return {
             **super().get_config(),
