@@ -16,11 +16,6 @@
 # make notebooks    runs changed tutorials in full, and saves their output in docs/notebooks/*.ipynb
 # make benchmark    compares training steps with PyTorch's (which it installs), and OpenNMT-tf's if
 #                   OPENNMT_PYTHON is a Python that has it
-# make slurm        runs the guide's job under Slurm, on two nodes started on this machine, and
-#                   requeues it; the result must equal that of an undisturbed run. Needs root and
-#                   Debian's slurm-wlm and munge
-# make soak         kills a training run 30 times (SOAK_KILLS); the result must equal that of an
-#                   undisturbed run
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).
 
 PYTHON ?= python3
@@ -28,22 +23,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 
 OPENNMT_PYTHON ?=
-SOAK_KILLS ?= 30
-SOAK_STEPS ?= 600
 # The folder of corpora; without it, tests of real documents are skipped.
 CORPORA ?=
 export CORPORA
-# Multi30k if available, otherwise the built-in grammar.
-MULTI30K := $(CORPORA)/multi30k/raw
-ifneq ($(wildcard $(MULTI30K)/train.en.gz),)
-SOAK_DATA := runs/soak-data/multi30k
-SOAK_SOURCE := --dataset=files --vocab_size=8000 \
-	--train_source=$(MULTI30K)/train.en.gz --train_target=$(MULTI30K)/train.de.gz \
-	--validation_source=$(MULTI30K)/val.en.gz --validation_target=$(MULTI30K)/val.de.gz
-else
-SOAK_DATA := runs/soak-data/grammar
-SOAK_SOURCE := --dataset=grammar --vocab_size=2000
-endif
 
 # A file's tests stay on one worker and share their fixtures; the longest files run first. There is
 # one more worker than cores, as tests also wait for processes that they start.
@@ -54,7 +36,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
+.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -123,17 +105,6 @@ reference: install
 
 notebooks: install $(VENV)/.docs
 	$(RUN) docs/site/notebooks.py
-
-slurm: install
-	$(RUN) benchmarks/slurm.py --work_dir=runs/slurm --train_steps=600 -- --preset=tiny \
-		--config num_layers=1 --config d_model=32 --config d_ff=32 --tokens_per_batch=500 \
-		--checkpoint_steps=100 --log_steps=10 --sample_sentences=0
-
-soak: install
-	$(RUN) bin/prepare_data.py $(SOAK_SOURCE) --data_dir=$(SOAK_DATA)
-	$(RUN) benchmarks/soak.py --data_dir=$(SOAK_DATA) --work_dir=runs/soak --kills=$(SOAK_KILLS) \
-		-- --preset=tiny --tokens_per_batch=3000 --train_steps=$(SOAK_STEPS) \
-		--checkpoint_steps=10 --log_steps=10 --sample_sentences=0 --keep_checkpoints=3
 
 install: $(VENV)/.installed
 

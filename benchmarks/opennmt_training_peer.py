@@ -1,4 +1,4 @@
-"""Runs OpenNMT-tf's training step, or counts its padding, for benchmarks/training.py.
+"""Runs OpenNMT-tf's training step for benchmarks/training.py.
 
 It needs an environment of its own (see opennmt_peer.py). The model is OpenNMT-tf's stock
 Transformer with our shapes, post-norm, with all embeddings shared, and without the biases and the
@@ -6,13 +6,9 @@ dropout of attention weights and ReLU that the paper does not have; it has as ma
 ours. The timed step is a tf.function around Model.train: forward and backward pass, an update by
 LazyAdam, the default, and reading the loss. OpenNMT-tf's Trainer does the same in two such
 functions, because it can accumulate gradients.
-
-`padding LENGTHS TOKENS` prints the share of padding in OpenNMT-tf's own batches instead.
 """
 
-import json
 import os
-import sys
 import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -77,35 +73,5 @@ def multiply(size):
     return lambda: product().numpy()
 
 
-def padding(path, tokens_per_batch):
-    """Counts padding in batches of OpenNMT-tf's training pipeline, for pairs of given lengths.
-
-    Buckets are 2 tokens wide, the default, and batches have the same token limit as ours.
-    """
-    lengths = np.load(path)  # int64 [pairs, 2], in random order
-    dataset = tf.data.Dataset.from_tensor_slices((lengths[:, 0], lengths[:, 1]))
-    sides = dataset.map(lambda *pair: tuple({"ids": tf.ones([n]), "length": n} for n in pair))
-    batches = sides.apply(
-        opennmt.data.training_pipeline(
-            tokens_per_batch,
-            batch_type="tokens",
-            length_bucket_width=2,
-            features_length_fn=lambda side: side["length"],
-            labels_length_fn=lambda side: side["length"],
-            single_pass=True,
-        )
-    )
-    tokens, positions, count = np.zeros(2), np.zeros(2), 0
-    for batch in batches:
-        count += 1
-        tokens += [int(tf.reduce_sum(side["length"])) for side in batch]
-        positions += [int(tf.size(side["ids"])) for side in batch]
-    shares = [round(float(share), 4) for share in 1 - tokens / positions]
-    return {"source": shares[0], "target": shares[1], "batches": count}
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "padding":
-        print(json.dumps(padding(sys.argv[2], int(sys.argv[3]))))
-    else:
-        step_clock.main(build, multiply)
+    step_clock.main(build, multiply)

@@ -1,7 +1,7 @@
-"""Runs this library's training step, for benchmarks/training.py and growth.py.
+"""Runs this library's training step, for benchmarks/training.py.
 
 The timed step is TrainingStep.run: a batch from tf.data, forward and backward pass, Adam, and the
-sums for the training curves. `replicas` is the number of logical CPU devices.
+sums for the training curves.
 """
 
 from workers import model_config  # isort: skip  (first, as it makes the checkout importable)
@@ -16,15 +16,10 @@ from keras_transformer.training.strategy import make_strategy
 
 
 def build(work):
-    # The strategy comes first, because it creates the devices.
-    if work.replicas > 1:
-        strategy = make_strategy("mirrored", work.replicas)
-    else:
-        strategy = make_strategy("one_device")
     shape = (2, work.sentences, work.length)
     ids = np.random.default_rng(0).integers(4, work.vocab_size, size=shape).astype("int32")
     batches = iter(tf.data.Dataset.from_tensors(tuple(ids)).repeat())
-    step = TrainingStep(model_config(work), TrainingConfig(), strategy)
+    step = TrainingStep(model_config(work), TrainingConfig(), make_strategy("one_device"))
     one = tf.constant(1)
 
     def take_step():

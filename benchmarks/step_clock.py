@@ -29,7 +29,6 @@ class Work(NamedTuple):
     vocab_size: int
     sentences: int
     length: int
-    replicas: int = 1  # devices that share the batch
     steps: int = 8  # timed steps; fewer, but at least 3,
     seconds: float = 15.0  # if they take longer than this
     matrix: int = 2048  # size of the matrices whose product gives the peak

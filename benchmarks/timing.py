@@ -1,10 +1,8 @@
-"""Shared by the benchmarks: makes the checkout importable, checks flags, times, reports errors."""
+"""Shared by the benchmarks: makes the checkout importable, checks flags, reports errors."""
 
 import logging
 import os
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from keras_transformer.errors import InputError, require
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"  # where charts are written
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def run(main: Callable[[], None]) -> None:
@@ -37,19 +35,3 @@ def check_positive(arguments, *names: str) -> None:
     for name in names:
         value = getattr(arguments, name)
         require(value >= 1, f"--{name}", "must be at least 1", value)
-
-
-def check_chart(flag: str, path: Path) -> None:
-    """Rejects a chart that could not be written, so that nothing is measured in vain."""
-    require(path.parent.is_dir(), flag, "must be in a folder", path)
-
-
-def seconds_of(call: Callable[[], object], repeats: int, limit: float) -> float:
-    """Returns the median seconds of a call after a first one; stops repeating beyond `limit`."""
-    call()
-    seconds: list[float] = []
-    while not seconds or (len(seconds) < repeats and sum(seconds) < limit):
-        begun = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - begun)
-    return statistics.median(seconds)

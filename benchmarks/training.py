@@ -1,8 +1,7 @@
 """Compares training steps of this library, PyTorch (eager and compiled) and OpenNMT-tf.
 
     make benchmark                 (or: python benchmarks/training.py --help; --quick for a trial)
-    python benchmarks/training.py --opennmt_python=opennmt/bin/python \\
-        --data_dir=runs/multi30k/data --growth --chart=docs/growth.svg
+    python benchmarks/training.py --opennmt_python=opennmt/bin/python
 
 All engines have nn.Transformer's shapes, a softmax tied to the embeddings, label smoothing 0.1,
 dropout 0.1 on sublayers and embeddings, and Adam. They train on random batches of full length in
@@ -14,9 +13,7 @@ skipped (opennmt_peer.py says how to install OpenNMT-tf).
 Figures are medians over the rounds: target tokens per second; operations in the model's matrix
 products per second, and their share of the fastest 2048x2048 product of any engine on this machine;
 peak memory of the process; seconds from the start of the process to the end of the first step.
---data_dir adds the share of padding in batches of its training split, in ours and in OpenNMT-tf's.
---growth adds how the time and memory of our step grow (growth.py). Prints tables on stderr and one
-JSON line on stdout.
+Prints tables on stderr and one JSON line on stdout.
 """
 
 import argparse
@@ -24,13 +21,9 @@ import json
 import os
 import statistics
 import sys
-from pathlib import Path
 
-from charts import draw
-from growth import QUICK, growth_panels, growth_table, measure_growth
-from padding import padding_shares
 from step_clock import Work
-from timing import check_chart, check_positive, log, require, run
+from timing import check_positive, log, run
 from workers import has_module, run_worker, step_gigaflops
 
 OURS = "keras_transformer"
@@ -44,6 +37,7 @@ SHAPES = {
     "tiny": Work(128, 256, 4, 4, vocab_size=8000, sentences=160, length=24),
     "base": Work(512, 2048, 6, 8, vocab_size=32000, sentences=64, length=24),
 }
+QUICK = Work(16, 16, 1, 2, vocab_size=200, sentences=8, length=8, steps=2, matrix=256)
 COLUMNS = {
     "tokens_per_second": "target tokens/s",
     "gigaflops": "GFLOP/s",
@@ -55,7 +49,7 @@ COLUMNS = {
 
 def main():
     arguments = parse()
-    check(arguments)
+    check_positive(arguments, "rounds")
     pythons = engines(arguments)
     works = {name: SHAPES[name] for name in arguments.shapes}
     if arguments.quick and works:
@@ -65,16 +59,6 @@ def main():
         runs = measure(name, work, pythons, arguments.rounds)
         result[name] = {"work": work._asdict(), **summed_up(work, runs)}
         log(table(name, result[name]["engines"]))
-    if arguments.data_dir:
-        theirs = pythons.get("opennmt_tf")
-        shares = padding_shares(arguments.data_dir, arguments.tokens_per_batch, theirs)
-        result["padding"] = shares
-        log(f"padding: {shares}")
-    if arguments.growth:
-        result["growth"] = measure_growth(arguments.quick)
-        log(growth_table(result["growth"]))
-    if arguments.chart:
-        draw(arguments.chart, growth_panels(result["growth"], arguments.quick))
     print(json.dumps(result))
 
 
@@ -84,24 +68,8 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     parser.add_argument("--torch_python", default=sys.executable, help="a Python with torch")
     parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
-    parser.add_argument("--data_dir", help="prepared data, to measure padding in its batches")
-    parser.add_argument("--tokens_per_batch", type=int, default=25_000, help="for --data_dir")
-    parser.add_argument("--growth", action="store_true", help="also measure how costs grow")
-    parser.add_argument("--chart", type=Path, help="SVG file for the chart of --growth")
     parser.add_argument("--quick", action="store_true", help="use tiny sizes, for a trial run")
     return parser.parse_args()
-
-
-def check(arguments) -> None:
-    """Rejects impossible flags before anything is measured."""
-    check_positive(arguments, "rounds", "tokens_per_batch")
-    if arguments.chart:
-        require(arguments.growth, "--chart", "must go with --growth", arguments.chart)
-        check_chart("--chart", arguments.chart)
-    if arguments.data_dir:
-        from pipelines.data_set import DataSet
-
-        DataSet.open(arguments.data_dir)
 
 
 def engines(arguments) -> dict[str, str]:

@@ -19,7 +19,6 @@ FLAGS = flags.FLAGS
 TABLES = ("1", "2", "3", "4")
 flags.DEFINE_list("table", "1,2,3,4", "Tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders that contain them.")
-flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py; by default paper/layers.json.")
 flags.DEFINE_string("measured", None, "File from bin/sweep.py (table.json) or --write_measured.")
 flags.DEFINE_string(
     "write_measured", None, "Output file for the results of --measured and --model_dirs."
@@ -34,7 +33,7 @@ def main():
 
     for name in FLAGS.table or [""]:
         require(name in TABLES, "table", "must be among 1, 2, 3, 4", repr(name))
-    check_output_flag("write_measured", ("layers",))
+    check_output_flag("write_measured")
     if FLAGS.write_measured:
         folder = Path(FLAGS.write_measured).parent.resolve()
         inside = folder in [Path(path).resolve() for path in find_model_dirs(FLAGS.model_dirs)]
@@ -57,26 +56,26 @@ def trained_rows():
 
     rows = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
     found = {row["model_dir"] for row in rows}
-    for row in read_measured(FLAGS.measured or installed("measured.json")):
+    for row in read_measured(FLAGS.measured or measured_results()):
         if row["model_dir"] not in found:
             rows.append(row)
     return rows
 
 
-def make_table(name, trained):
-    from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
-
-    if name == "1":
-        return table_1(read_layers(FLAGS.layers or installed("layers.json")))
-    makers = {"2": table_2, "3": table_3, "4": table_4}
-    return makers[name](trained)
-
-
-def installed(name):
-    """Returns the path of a results file installed with the library."""
+def measured_results():
+    """Returns the path of the results installed with the library."""
     from keras_transformer import paper
 
-    return Path(paper.__file__).with_name(name)
+    return Path(paper.__file__).with_name("measured.json")
+
+
+def make_table(name, trained):
+    from keras_transformer.paper.tables import table_1, table_2, table_3, table_4
+
+    if name == "1":
+        return table_1()
+    makers = {"2": table_2, "3": table_3, "4": table_4}
+    return makers[name](trained)
 
 
 if __name__ == "__main__":

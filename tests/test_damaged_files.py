@@ -13,7 +13,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, ModelOrigin, read_card
-from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
+from keras_transformer.paper.tables import table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.training.checkpoint_files import CheckpointInfo
@@ -182,13 +182,6 @@ def test_log_of_training(count, model_dir):
 def test_measured_rows(count, model_dir):
     (model_dir / "table.json").write_text(json.dumps([trained_row(model_dir)]))
     check(count, use_measured, model_dir, "table.json", (model_dir / "table.json").read_bytes())
-    layers = {"layers": {"LSTM": {"n_exponent": 0.9, "d_exponent": 1.8}}}
-    (model_dir / "layers.json").write_text(json.dumps(layers))
-    check(
-        count,
-        lambda folder: table_1(read_layers(folder / "layers.json")),
-        *(model_dir, "layers.json", (model_dir / "layers.json").read_bytes()),
-    )
 
 
 def test_metadata(count, prepared, tmp_path):

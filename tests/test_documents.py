@@ -22,7 +22,7 @@ REFERENCE = [name for name in DOCUMENTS if name.startswith("docs/reference/")]
 MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
 # Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python.
 OTHER_FLAGS = {
-    *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
+    *("dir", "tensorflow_intra_op_parallelism", "opennmt_python", "logdir"),
     *("flagfile", "directory"),
 }
 

@@ -867,8 +867,7 @@ show_table(["seed", *(f"token {n}" for n in range(1, 9))], rows)
 # %%
 from keras_transformer.paper import tables as paper_tables
 
-layers = paper_tables.read_layers(Path(paper_tables.__file__).parent / "layers.json")
-_, text = paper_tables.table_1(layers)
+_, text = paper_tables.table_1()
 display(Markdown("\n".join(line for line in text.splitlines() if line.startswith("|"))))
 
 # %% [markdown]

@@ -1,11 +1,7 @@
 """Tables 1 to 4 of the paper beside this project's figures, as data and as text."""
 
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_transformer.errors import InputError
-from keras_transformer.files.paths import to_path
 from keras_transformer.paper import published
 from keras_transformer.paper.complexity import VOCABULARY, paper_training_costs
 from keras_transformer.paper.path_length import path_lengths
@@ -18,23 +14,26 @@ Rows = list[dict[str, Any]]
 NOT_RUN = "not run here"
 
 
-class MeasuredLayers(NamedTuple):
+class LayerFigures(NamedTuple):
     """The figures for a row of Table 1."""
 
     path: str  # its key in the result of `path_lengths`
-    timed: tuple[str, ...]  # the layers timed by benchmarks/layers.py
+    growth: dict[str, tuple[float, float]]  # layer -> exponents of n and d in its measured time
 
 
+# Measured on two cores of an EPYC at 5deef84 (docs/measurements/paper.md), with r = 64 and k = 5.
 LAYERS = {
-    "Self-Attention": MeasuredLayers("self-attention", ("self-attention",)),
-    "Recurrent": MeasuredLayers("recurrent", ("LSTM", "GRU")),
-    "Convolutional": MeasuredLayers("convolutional", ("convolution", "separable")),
-    "Self-Attention (restricted)": MeasuredLayers("restricted self-attention", ("restricted",)),
+    "Self-Attention": LayerFigures("self-attention", {"self-attention": (1.94, 1.32)}),
+    "Recurrent": LayerFigures("recurrent", {"LSTM": (0.94, 1.70), "GRU": (0.96, 1.75)}),
+    "Convolutional": LayerFigures(
+        "convolutional", {"convolution": (0.95, 1.53), "separable": (0.83, 1.26)}
+    ),
+    "Self-Attention (restricted)": LayerFigures(
+        "restricted self-attention", {"restricted": (0.82, 1.06)}
+    ),
 }
 # The sizes n, k and r for which paths are counted.
 PATH_LENGTH, PATH_KERNEL, PATH_WINDOW = 128, 3, 16
-LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
-TABLE_1_COMMAND = "python bin/paper_tables.py --table=1 --layers=runs/layers.json"
 # The vocabulary sizes that give the printed parameter counts; the paper does not state them.
 FITTING_VOCABULARY = dict.fromkeys(published.TABLE_3, 41_000) | {"big": 36_000}
 # The training column of Table 4 -> the data directory here.
@@ -42,7 +41,8 @@ PARSING_DATA = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supe
 
 NOTE_1 = """\
 Paths are counted (paper/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
-side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. To measure growth again:"""
+side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. The time was measured with
+k = 5 and r = 64 (docs/measurements/paper.md)."""
 NOTE_2 = """\
 Model FLOPs: the matrix products for 25,000 tokens per side and step, in sentences of 25, with
 37,000 ids; a step is three forward passes. Share: of the 9.5 TFLOP/s that each GPU sustains."""
@@ -61,50 +61,16 @@ class Table(NamedTuple):
     text: str  # the same for readers, with the commands that reproduce the figures
 
 
-def read_layers(layers: str | Path) -> dict[str, Any]:
-    """Reads the output of the benchmark that times the layers of Table 1.
-
-    Args:
-        layers: the file.
-
-    Returns:
-        Layer -> its fitted exponents: {"n_exponent", "d_exponent", ...}.
-
-    Raises:
-        InputError: if the file cannot be read, or contains anything else.
-    """
-    try:
-        last_line = to_path(layers).read_bytes().splitlines()[-1]
-        exponents = json.loads(last_line)["layers"]
-        return {name: {**exponents[name]} for name in exponents}
-    except Exception as error:  # the content may be anything
-        received = f"{layers} ({error})"
-        raise InputError("layers", "must be the output of benchmarks/layers", received) from None
-
-
-def table_1(layers: dict[str, Any]) -> Table:
-    """Returns Table 1: the paper's terms, counted path lengths, and measured growth.
-
-    Args:
-        layers: the result of `read_layers`.
-    """
+def table_1() -> Table:
+    """Returns Table 1: the paper's terms, counted path lengths, and measured growth."""
     lengths = path_lengths(PATH_LENGTH, PATH_KERNEL, PATH_WINDOW)
     rows = []
     for printed in published.TABLE_1:
         here = LAYERS[printed.layer]
-        measured = {}
-        growth = []
-        for name in here.timed:
-            if name in layers:
-                n_exponent = layers[name].get("n_exponent")
-                d_exponent = layers[name].get("d_exponent")
-                measured[name] = {"n": n_exponent, "d": d_exponent}
-                growth.append(f"{name}: n^{n_exponent}, d^{d_exponent}")
         row = printed._asdict()
         row["maximum_path"] = lengths[here.path]
-        row["measured"] = measured
-        row["growth"] = "; ".join(growth) or NOT_RUN
-        row["command"] = LAYERS_COMMAND
+        row["measured"] = {name: {"n": n, "d": d} for name, (n, d) in here.growth.items()}
+        row["growth"] = "; ".join(f"{name}: n^{n}, d^{d}" for name, (n, d) in here.growth.items())
         rows.append(row)
     columns = {
         "layer": "layer",
@@ -114,7 +80,7 @@ def table_1(layers: dict[str, Any]) -> Table:
         f"path at n={PATH_LENGTH}, k={PATH_KERNEL}, r={PATH_WINDOW}": "maximum_path",
         "measured growth of time": "growth",
     }
-    return Table(rows, _text(columns, rows, NOTE_1, [LAYERS_COMMAND, TABLE_1_COMMAND]))
+    return Table(rows, _text(columns, rows, NOTE_1, []))
 
 
 def table_2(trained: Rows) -> Table:

@@ -3,7 +3,6 @@ import sys
 import time
 import types
 
-import numpy as np
 import pytest
 
 from keras_transformer.errors import InputError
@@ -13,13 +12,11 @@ from tests.refusals import refused
 @pytest.fixture
 def benchmarks(monkeypatch, request):
     monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
-    import growth
     import our_step
-    import padding
     import step_clock
     import training
 
-    modules = (growth, our_step, padding, step_clock, training)
+    modules = (our_step, step_clock, training)
     return types.SimpleNamespace(**{module.__name__: module for module in modules})
 
 
@@ -48,7 +45,7 @@ def measure_steps(benchmarks, clock, durations, **work):
         assert size == work.matrix
         return product
 
-    work = benchmarks.growth.QUICK._replace(sentences=6, length=10, **work)
+    work = benchmarks.training.QUICK._replace(sentences=6, length=10, **work)
     found = benchmarks.step_clock.measure(lambda work: step, multiply, work)
     return found, len(taken)
 
@@ -82,7 +79,7 @@ def test_the_start_of_the_process_is_told_from_the_clock_of_its_ticks(benchmarks
 
 @pytest.mark.slow  # a training step of its own
 def test_our_step_trains_on_the_whole_batch(benchmarks):
-    work = benchmarks.growth.QUICK
+    work = benchmarks.training.QUICK
     step = benchmarks.our_step.build(work)
     first, second = step(), step()
     assert first.target_tokens == first.source_positions == work.sentences * work.length
@@ -121,76 +118,9 @@ def test_engines_that_are_not_there_are_left_out_with_a_word(benchmarks, capsys)
     assert f"{sys.executable} has no opennmt" in capsys.readouterr().err
 
 
-def test_growth_measures_each_point_once_and_fits_the_larger_half(benchmarks, monkeypatch):
-    measured = []
-
-    def measure_point(work):
-        measured.append(work)
-        tokens = work.sentences * work.length
-        return {
-            "seconds": 1e-3 * tokens * (1e-4 * work.length) ** 2 * work.replicas,
-            "gigaflops": 1.0,
-            "megabytes": 700.0 if tokens < 4096 else 900.0,
-            "own_megabytes": work.vocab_size**0.5,
-            "first_step_seconds": 10.0,
-        }
-
-    monkeypatch.setattr(benchmarks.growth, "measure_point", measure_point)
-    found = benchmarks.growth.measure_growth(quick=False)
-    assert len(measured) == len(set(measured)) == 7 + 6 + 7 + 4 - 3
-    assert all(work.sentences * work.length == 4096 for work in measured if work.length != 32)
-    assert found["length"]["sizes"] == [16, 32, 64, 128, 256, 512, 1024]
-    assert found["replicas"]["sizes"] == [1, 2, 4, 8]
-    exponents = {name: sweep["exponents"]["seconds"] for name, sweep in found.items()}
-    assert exponents == {"length": 2.0, "batch": 1.0, "vocabulary": 0.0, "replicas": 1.0}
-    assert found["vocabulary"]["exponents"]["own_megabytes"] == 0.5
-    assert "| replicas   | 1 to 8 " in benchmarks.growth.growth_table(found)
-    panels = benchmarks.growth.growth_panels(found, quick=False)
-    titles = [panel.title for panel in panels]
-    assert len(titles) == 8 and titles[:2] == ["Length: time of a step", "Length: memory"]
-    measured, products = panels[0].lines
-    assert measured.points[0] == (16, pytest.approx(1000 * found["length"]["seconds"][0]))
-    # The products of all lengths are equal here; their line goes through the largest size.
-    assert products.dashed and {y for _, y in products.points} == {measured.points[-1][1]}
-
-
-def test_padding_by_hand(benchmarks, monkeypatch, prepared):
-    import tensorflow as tf
-
-    source = np.array([[4, 2, 0, 0], [4, 4, 4, 2]], "int32")  # 2 of 8
-    target = np.array([[5, 5, 2], [5, 2, 0]], "int32")  # 1 of 6
-    batches = tf.data.Dataset.from_tensors((source, target)).repeat()
-    monkeypatch.setattr("pipelines.data_set.DataSet.training_batches", lambda *_: batches)
-    monkeypatch.setattr(benchmarks.padding, "PAIRS", 3)
-    found, lengths = benchmarks.padding.our_padding(prepared, 100)
-    assert found == {"source": 0.25, "target": round(1 / 6, 4), "batches": 2}
-    np.testing.assert_array_equal(lengths, [[2, 3], [4, 2]] * 2)
-
-
-def test_padding_of_an_epoch(benchmarks, prepared):
-    from pipelines.metadata import read_metadata
-
-    train = read_metadata(prepared).splits["train"]
-    found = benchmarks.padding.padding_shares(prepared, 100, None)
-    _, lengths = benchmarks.padding.our_padding(prepared, 100)
-    assert found["pairs"] == len(lengths) == train.pairs
-    assert lengths.sum(axis=0).tolist() == [train.source_tokens, train.target_tokens]
-    assert 0 <= found["keras_transformer"]["source"] < 0.5
-
-
-@pytest.mark.parametrize(
-    ("flags", "argument", "received"),
-    [
-        (["--rounds=0"], "--rounds", "0"),
-        (["--tokens_per_batch=0"], "--tokens_per_batch", "0"),
-        (["--chart=growth.svg"], "--chart", "growth.svg"),
-        (["--growth", "--chart=/no/such/x.svg"], "--chart", "/no/such/x.svg"),
-        (["--data_dir=/no/such"], "data_dir", "/no/such"),
-    ],
-)
-def test_impossible_flags(benchmarks, monkeypatch, flags, argument, received):
-    monkeypatch.setattr(sys, "argv", ["training.py", *flags])
-    with refused(argument, received):
+def test_rounds_must_be_positive(benchmarks, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["training.py", "--rounds=0"])
+    with refused("--rounds", "0"):
         benchmarks.training.main()
 
 

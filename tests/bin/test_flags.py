@@ -18,7 +18,7 @@ PROGRAMS = {
     "evaluate": ["--data_dir=absent", "--model_dir=absent"],
     "export": ["--model_dir=absent", "--export_dir=export"],
     "import_model": ["--path=absent", "--model_dir=model"],
-    "paper_tables": ["--measured=absent", "--layers=absent"],
+    "paper_tables": ["--measured=absent", "--model_dirs=absent"],
     "prepare_data": ["--dataset=files", "--data_dir=data", "--train_source=absent"],
     "quickstart": ["--work_dir=work"],
     "serve": ["--model_dir=absent"],

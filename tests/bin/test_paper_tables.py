@@ -69,7 +69,6 @@ def test_a_trained_model(call_program, prepared, untrained, tmp_path):
         ("--table=", "''"),
         ("--model_dirs=nowhere", "nowhere"),
         ("--measured=nowhere", "nowhere"),
-        ("--layers=nowhere", "nowhere"),
         ("--write_measured=/nowhere/x", "/nowhere/x"),
     ],
 )

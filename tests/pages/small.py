@@ -29,7 +29,7 @@ COMMANDS_NOT_RUN = {
     "npm": "make test-slow installs the same",
     "docker": "there is none",
     "hf": "it would download a model",
-    "sbatch": "make slurm runs such a job",
+    "sbatch": "there is no Slurm",
     "sudo": "it would change this machine",
 }
 WORDS_NOT_RUN = {
@@ -42,7 +42,6 @@ WORDS_NOT_RUN = {
     "--device=cuda": "there is no GPU",
     "benchmarks/gpu_step.py": "there is no GPU; its tests run it on the CPU",
     "benchmarks/training.py": "PyTorch is an extra",
-    "benchmarks/parsing_baselines.py": "it needs treebanks of some size",
     "--runner=beam": "Apache Beam has an environment of its own",
     "--pipeline_options=...": "the options are the reader's",
     "http://localhost:8501/v1/models/mine:predict": "TF Serving's endpoint",
