@@ -4,6 +4,12 @@ TF_CPP_MIN_LOG_LEVEL hides TensorFlow's messages about the processor and missing
 that two of its libraries log while loading: Abseil writes them to stderr at any level. It also does
 not hide messages about vocabularies from SentencePiece in tensorflow_text.
 
+No environment variable hides Abseil's messages: with TensorFlow 2.21, `import tensorflow` writes
+them even with TF_CPP_MIN_LOG_LEVEL, ABSL_MIN_LOG_LEVEL and ABSL_STDERRTHRESHOLD set to 3. stderr
+must be held back while TensorFlow is imported, and that may happen first in any module of the
+library, or in the user's own code, as `import keras_transformer` leaves TensorFlow out. Hence a
+finder in `sys.meta_path`.
+
 On x86, TensorFlow enables oneDNN only on processors with AVX-512 VNNI, bfloat16 or AMX, unless an
 environment variable overrides this. It is faster on other processors, too.
 """
