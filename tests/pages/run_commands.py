@@ -51,7 +51,10 @@ COPIES = {
     "measurements/transfer": {"own": DATA},
 }
 # A block with one of these words is not run, and why.
-BLOCKS_NOT_RUN = {"tfds:wmt14_translate": "tests/bin/test_reproduce.py runs it"}
+BLOCKS_NOT_RUN = {
+    "tfds:wmt14_translate": "tests/bin/test_reproduce.py runs it",
+    "cosmic-ray": "it runs tests for minutes",
+}
 
 
 class Block(NamedTuple):
