@@ -2,8 +2,8 @@
 
 TensorFlow sums gradients over all workers. Everything else that depends on a clock, a signal or a
 disk is decided by worker 0, the chief. The others read its decisions from the key-value store of
-TensorFlow's coordination service, which the chief runs. All private TensorFlow names that the
-workers need are in this file. A single-process run uses a LoneWorker instead.
+TensorFlow's coordination service, which the chief runs. A single-process run uses a LoneWorker
+instead.
 """
 
 import _thread
@@ -18,11 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 from absl import logging
-from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
-from tensorflow.python.distribute import collective_all_reduce_strategy as collective
-from tensorflow.python.eager import context
 
 from keras_transformer.errors import InputError, reason, require
+from keras_transformer.training import coordination
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.checkpoint_files import read_records
 
@@ -47,15 +45,7 @@ def multi_worker_strategy(
         InputError: if workers are missing, or TensorFlow cannot start a server at this worker's
             address.
     """
-    job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
-    context.context().configure_coordination_service(
-        "standalone",
-        _task(0),
-        cluster_register_timeout_in_ms=int(seconds * 1000),
-        heartbeat_timeout_in_ms=_SILENCE,
-        coordinated_jobs=[job],
-    )
-    context.context().coordination_service.cluster_register_with_barrier = True
+    coordination.configure(len(addresses.workers), int(seconds * 1000), _SILENCE)
     gpus = len(tf.config.list_physical_devices("GPU"))
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": addresses.workers}),
@@ -69,9 +59,9 @@ def multi_worker_strategy(
         with _signals_kept():
             if replicas is None:
                 return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-            return _OnLogicalDevices(resolver)
+            return coordination.OnLogicalDevices(resolver)
     except (tf.errors.DeadlineExceededError, tf.errors.UnavailableError) as error:
-        late = re.findall(rf"^{_task('')}(\d+)$", str(error), re.MULTILINE)
+        late = re.findall(rf"^{coordination.task('')}(\d+)$", str(error), re.MULTILINE)
         rule = "must be long enough for all workers to connect"
         missing = ", ".join(addresses.name(n) for n in sorted(map(int, late)) or [0])
         received = f"{seconds:g}, without {missing}"
@@ -99,10 +89,6 @@ class WorkerError(InputError):
         return f"{self.place}: {argument} {self.rule}: {self.received}"
 
 
-def _task(worker: int | str) -> str:
-    return f"/job:worker/replica:0/task:{worker}"
-
-
 @contextlib.contextmanager
 def _signals_kept():
     """Handles signals while TensorFlow connects: Python's handlers do not run, and it sets its own.
@@ -127,20 +113,6 @@ def _default_handlers(*numbers: int):
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-class _OnLogicalDevices(collective.CollectiveAllReduceStrategy):
-    """The strategy with several replicas on each worker's CPU, where TensorFlow has one."""
-
-    def __init__(self, resolver):
-        options = tf.distribute.experimental.CommunicationOptions()
-        tf.distribute.Strategy.__init__(self, _Extended(self, resolver, options))
-
-
-class _Extended(collective.CollectiveAllReduceExtended):
-    def _initialize_local_devices(self, cluster_resolver, worker_device):
-        replicas = cluster_resolver.num_accelerators()["CPU"]
-        return tuple(f"{worker_device}/device:CPU:{n}" for n in range(replicas)), "CPU"
 
 
 class Cluster:
@@ -187,7 +159,7 @@ class Cluster:
         if self.is_chief:
             self._tell(key, [decision])  # in a list, as the decision may be None
             old = f"decision/{self._decisions - _DECISIONS_KEPT}"
-            context.context().delete_config_key_value(old)
+            coordination.delete(old)
         while self._failure is None:
             message = self._read(key, 1.0)
             if message is not None:
@@ -249,20 +221,16 @@ class Cluster:
     def _tell(self, key: str, value: Any) -> None:
         """Writes a value to the shared store; a key keeps its first value."""
         if self._failure != [0, None]:
-            with contextlib.suppress(tf.errors.OpError):
-                context.context().set_config_key_value(key, json.dumps(value))
+            coordination.write(key, json.dumps(value))
 
     def _read(self, key: str, seconds: float = 0.1) -> Any:
         """Returns a key's value in the store; None if there is none, or the chief has died."""
-        with contextlib.suppress(tf.errors.OpError):
-            return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
+        value = coordination.read(key, int(seconds * 1000))
+        return None if value is None else json.loads(value)
 
     def _is_dead(self, worker: int) -> bool:
         """Whether a worker does not answer although it has not left."""
-        with contextlib.suppress(tf.errors.OpError):
-            context.context().check_collective_ops_peer_health(_task(worker), _SILENCE)
-            return False
-        return not self._read(f"left/{worker}")
+        return not coordination.answers(worker, _SILENCE) and not self._read(f"left/{worker}")
 
     def _watch(self) -> None:
         """Watches the other workers, in a thread that ends at the first failure.
@@ -281,7 +249,7 @@ class Cluster:
             if self.is_chief and (self._failure or self._read("stop")):
                 _thread.interrupt_main(signal.SIGTERM)
             if self._failure:
-                context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
+                coordination.abort_sums("a worker has failed")
 
     def _failure_error(self) -> WorkerError:
         """Makes the error with which this worker ends after another one has failed."""
