@@ -17,7 +17,7 @@ from keras_transformer.documents.drawings import ALTERNATIVES, DRAWINGS, paragra
 from keras_transformer.documents.open_xml import readers_by_type, type_of, types_in
 from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
-from keras_transformer.documents.segments import Parts, Segment, has_language
+from keras_transformer.documents.segments import Parts, has_language
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 _MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
@@ -97,6 +97,18 @@ def _with_numbers(found: Found) -> Found:
     return found._replace(parts=[segment.with_marks(spans)])
 
 
+class _Runs(Runs):
+    """The runs of a paragraph.
+
+    Attributes:
+        within: the language in untranslated content, such as the text in a text box.
+    """
+
+    def __init__(self, prefix: str):
+        super().__init__(*tags_of_runs(prefix, ' xml:space="preserve"'))
+        self.within: list[Found] = []
+
+
 class _Reader:
     def __init__(self, xml: XmlSource, left: Counter[str]):
         self.xml = xml
@@ -115,28 +127,27 @@ class _Reader:
 
     def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
         properties = paragraph.child("w:pPr")
-        start = properties.end if properties else paragraph.content_start
-        end = paragraph.content_end
-        segment = None
         if _is_code(properties, "w:pStyle"):
-            self._left["code"] += _shown(paragraph) != ""
-        else:
-            content = [child for child in paragraph.elements if child is not properties]
-            segment = self._segment(self.xml.prefix(paragraph), content, start, end)
-        if segment is None:
+            self._left["code"] += any(map(str.isalpha, _shown(paragraph)))
             yield from self.found_in(paragraph)
-        else:
-            yield Found(start, end, [segment])
+            return
+        start = properties.end if properties else paragraph.content_start
+        content = [child for child in paragraph.elements if child is not properties]
+        yield from self._segment(self.xml.prefix(paragraph), content, start, paragraph.content_end)
 
     def _segment(
         self, prefix: str, elements: Sequence[XmlElement], start: int, end: int
-    ) -> Segment | None:
-        """Returns elements between two places as a segment; None if they have no letters."""
-        runs = Runs(*tags_of_runs(prefix, ' xml:space="preserve"'))
-        self._add(runs, elements)
-        return runs.segment(self.xml.source(start, end))
+    ) -> list[Found]:
+        """Returns elements between two places as a segment.
 
-    def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
+        If they have no letters, returns the language within them, such as a text box.
+        """
+        runs = _Runs(prefix)
+        self._add(runs, elements)
+        segment = runs.segment(self.xml.source(start, end))
+        return runs.within if segment is None else [Found(start, end, [segment])]
+
+    def _add(self, runs: _Runs, elements: Sequence[XmlElement]) -> None:
         """Adds the content of a paragraph or a link."""
         number = 0
         ends = _ends_of_fields(elements)
@@ -157,17 +168,19 @@ class _Reader:
                 self._keep(runs, element)
             number += 1
 
-    def _begin(self, runs: Runs, element: XmlElement, inner: XmlElement) -> None:
+    def _begin(self, runs: _Runs, element: XmlElement, inner: XmlElement) -> None:
         """Begins an element, whose tags up to its content may have attributes with language."""
         start, end = element.start, inner.content_start
         found = list(self.xml.attributes(element, _ATTRIBUTES.get(element.local, ())))
         for child in element.elements:
             if child is not inner and inner is not element:
                 found += self.found_in(child)
-        parts = self.xml.parts([one for one in found if one.end <= end], start, end)
+        found = [one for one in found if one.end <= end]
+        runs.within += found
+        parts = self.xml.parts(found, start, end)
         runs.begin(self.xml.source(start, end), parts if has_language(parts) else ())
 
-    def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
+    def _add_field(self, runs: _Runs, elements: Sequence[XmlElement]) -> None:
         """Adds a field."""
         first, last = elements[0], elements[-1]
         shown = next((n for n, one in enumerate(elements) if "separate" in _field_signs(one)), None)
@@ -184,15 +197,17 @@ class _Reader:
             runs.begin(self.xml.source(first.start, before))
             self._add(runs, inner)
             runs.end(self.xml.source(after, last.end))
-        elif name in _REPETITIONS and any(map(str.isalpha, text)):
-            segment = self._segment(self.xml.prefix(first), inner, before, after)
-            found = [] if segment is None else [Found(before, after, [segment])]
-            runs.kept(source, text, self.xml.parts(found, first.start, last.end))
+            return
+        if name in _REPETITIONS and any(map(str.isalpha, text)):
+            found = self._segment(self.xml.prefix(first), inner, before, after)
         else:
             self._left["field"] += any(map(str.isalpha, text))
-            runs.kept(source, text)
+            found = [one for element in elements for one in self.found_in(element)]
+        runs.within += found
+        parts = self.xml.parts(found, first.start, last.end)
+        runs.kept(source, text, parts if has_language(parts) else ())
 
-    def _add_run(self, runs: Runs, run: XmlElement) -> None:
+    def _add_run(self, runs: _Runs, run: XmlElement) -> None:
         properties = run.child("w:rPr")
         written = self.xml.source(properties.start, properties.end) if properties else ""
         names = [one.name for one in properties.elements if _is_on(one)] if properties else []
@@ -227,14 +242,15 @@ class _Reader:
         written = "".join(self.xml.parts(without, properties.start, properties.end))
         return "" if EMPTY_PROPERTIES.fullmatch(written) else written
 
-    def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
+    def _keep(self, runs: _Runs, element: XmlElement, before: str = "", after: str = "") -> None:
         """Adds an untranslated element; text boxes and alternative texts in it are translated."""
-        found: Iterator[Found] = iter(())
+        found: list[Found] = []
         if element.name in _DELETED:
             self._left["deleted"] += element.has_letters
         else:
             self._left["equation"] += element.name.startswith("m:") and element.has_letters
-            found = self._found_at(element)
+            found = list(self._found_at(element))
+        runs.within += found
         parts = self.xml.parts(found, element.start, element.end)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"
         text = element.text.strip() if element.name.startswith("m:") else ""

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from keras_transformer.documents import docx
 from keras_transformer.documents.alignment import units
 from keras_transformer.documents.formats import FORMATS, read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
@@ -174,6 +175,36 @@ def test_text_boxes_tables_and_alternative_texts():
     result = translated("docx", content.replace("{}", "dog"), by_words(capitals))
     wanted = content.replace("{}", "DOG").replace("One ", "ONE ").replace('"a &quot;', '"A &quot;')
     assert result == wanted.replace("&quot;", "&#34;")
+
+
+def test_a_text_box_in_a_paragraph_without_text():
+    def around(*content):
+        return paragraph(f"<w:r><w:txbxContent>{''.join(content)}</w:txbxContent></w:r>")
+
+    box = around(paragraph(run("a dog")), paragraph(run("a cat")))
+    picture = '<w:r><w:drawing><wp:docPr descr="a dog"/></w:drawing></w:r>'
+    sign = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+    code = "<w:r><w:instrText>INCLUDEPICTURE x</w:instrText></w:r>"
+    field = paragraph(sign("begin"), code, sign("separate"), picture, sign("end"))
+    for content in (box, around(run("12"), box), around(box, box), paragraph(picture), field):
+        wanted = content.replace("a dog", "A DOG").replace("a cat", "A CAT")
+        assert translated("docx", content, by_words(capitals)) == wanted
+    content = field.replace("<w:p>", f"<w:p>{run('One ')}")
+    wanted = content.replace("a dog", "A DOG").replace("One ", "ONE ")
+    assert translated("docx", content, by_words(capitals)) == wanted
+
+
+def test_text_boxes_within_each_other_are_read_once(monkeypatch):
+    reads = []
+    find = docx._Reader._paragraph
+    monkeypatch.setattr(
+        docx._Reader, "_paragraph", lambda self, one: reads.append(one) or find(self, one)
+    )
+    content = paragraph(run("a dog"))
+    for _ in range(39):
+        content = paragraph(f"<w:r><w:txbxContent>{content}</w:txbxContent></w:r>")
+    assert translated("docx", content, by_words(capitals)) == content.replace("a dog", "A DOG")
+    assert len(reads) == 40
 
 
 def test_headers_notes_and_comments_are_members_of_their_own():
