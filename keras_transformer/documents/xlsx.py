@@ -21,19 +21,19 @@ from keras_transformer.documents.segments import Parts, Segment
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, write_text
 
 _MAIN = type_of(r"(sheet|template|addin)(\.macroEnabled)?\.main")
-_SHEET = type_of("worksheet")
 _WORKBOOK = type_of(r"(worksheet|main)")
 _NAMES = type_of("table|pivotCacheDefinition")
 _STRINGS = ("x:si", "x:is", "x:text")  # of cells, in other members or in theirs, and of comments
 
 # Sheets may be too large for a tree; most only refer to text in other members.
-_FORMULA = re.compile(r"<(?:[\w.-]+:)?(?:f|formula[12]?|definedName)\b[^>]*>([^<]*)<")
-_NAME = re.compile(r"""<(?:[\w.-]+:)?(?:tableColumn|cacheField)\b[^>]*?\sname=("[^"]*"|'[^']*')""")
+_FORMULA = re.compile(r"<(?:[\w.-]+:)?(?:f|formula[12]?|definedName)\b[^<>]*>([^<]*)<")
+_NAME = re.compile(r"""<(?:[\w.-]+:)?(?:tableColumn|cacheField)\b[^<>]*?\sname=("[^"]*"|'[^']*')""")
 _COMPUTED = re.compile(
-    r"""<(?:[\w.-]+:)?c\b[^>]*?\st=["']str["'][^>]*>(?:(?!</(?:[\w.-]+:)?c>).)*?
-    <(?:[\w.-]+:)?v>[^<]*[^\W\d_]""",
-    re.DOTALL | re.VERBOSE,
+    r"""<(?:[\w.-]+:)?c\b[^<>]*?\st=["']str["'][^<>]*>
+    (?P<cell>[^<]*+(?:<(?!/?(?:[\w.-]+:)?c\b)[^<]*+)*+)""",
+    re.VERBOSE,
 )
+_VALUE = re.compile(r"<(?:[\w.-]+:)?v>([^<]*)<")
 _HEADER = re.compile(r"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)>([^<]*)<")
 _HEADER_CODES = re.compile(r"""&amp;(?:(?:"|&quot;)[^"&]*(?:"|&quot;)|\d+|K[\dA-F]{6}|[A-Z])""")
 _LINE_END = re.compile(r"(\s*(?:\r?\n|&#(?:10|13|x[aAdD]);|_x000[aAdD]_)\s*)")
@@ -41,10 +41,14 @@ _LINE_END = re.compile(r"(\s*(?:\r?\n|&#(?:10|13|x[aAdD]);|_x000[aAdD]_)\s*)")
 
 def read(content: bytes, most_markup: int) -> Archive:
     """Reads a workbook."""
-    return read_archive(content, _find_readers, most_markup)
+    left: Counter[str] = Counter()
+    archive = read_archive(content, functools.partial(_find_readers, left), most_markup)
+    archive.left.update(left)
+    return archive
 
 
-def _find_readers(package: Package) -> dict[str, Reader]:
+def _find_readers(left: Counter[str], package: Package) -> dict[str, Reader]:
+    """Returns the readers of members with text, and counts what stays in sheets without."""
     types = types_in(package, "Excel", _MAIN)
     used: set[str] = set()
     plain_sheets: set[str] = set()  # without text of their own
@@ -54,6 +58,7 @@ def _find_readers(package: Package) -> dict[str, Reader]:
             used |= texts_in(match[1] for match in _FORMULA.finditer(text))
             if "inlineStr" not in text:
                 plain_sheets.add(name)
+                _count_left(text, left)
         elif _NAMES.fullmatch(type):
             names = (match[1] for match in _NAME.finditer(package.text(name)))
             used.update(unescape(name[1:-1]).replace("_x000a_", "\n") for name in names)
@@ -63,7 +68,7 @@ def _find_readers(package: Package) -> dict[str, Reader]:
         **DRAWINGS,
     }
     readers = readers_by_type(types, readers)
-    return readers | {name: _count_left for name in plain_sheets if _SHEET.fullmatch(types[name])}
+    return {name: reader for name, reader in readers.items() if name not in plain_sheets}
 
 
 def _read_strings(used: Container[str], text: str, left: Counter[str]) -> Parts:
@@ -92,12 +97,13 @@ def _read_comments(text: str, left: Counter[str]) -> Parts:
     return xml.parts(found for element in texts for found in _lines(xml, element))
 
 
-def _count_left(text: str, left: Counter[str]) -> Parts:
+def _count_left(text: str, left: Counter[str]) -> None:
     """Counts the texts of a sheet that stay: results of formulas, headers, footers."""
-    left["formula"] += sum(1 for _ in _COMPUTED.finditer(text))
+    for match in _COMPUTED.finditer(text):
+        value = _VALUE.search(match["cell"])
+        left["formula"] += value is not None and any(map(str.isalpha, value[1]))
     for match in _HEADER.finditer(text):
         left["header"] += any(map(str.isalpha, _HEADER_CODES.sub("", match[1])))
-    return (text,)
 
 
 def _text(element: XmlElement) -> str:

@@ -3,6 +3,7 @@
 import io
 import random
 import re
+import time
 import zipfile
 from collections import Counter
 from xml.etree import ElementTree
@@ -679,6 +680,28 @@ def test_texts_of_cells_but_not_those_that_formulas_need():
     assert found["xl/worksheet1.xml"] == sheet.replace("a cell", "A CELL")
     assert found["xl/table1.xml"] == table
     assert left == {"formula": 3, "header": 1}
+
+
+def test_sheets_without_text_may_be_large():
+    cells = "".join(f'<c r="A{number}" t="s"><v>{number}</v></c>' for number in range(300_000))
+    cells += '<c t="str"><f>A1</f><v>a dog</v></c><c t="str"><f>A2</f><v>12</v></c>'
+    sheet = f'<worksheet xmlns="{NAMESPACES["x"]}"><sheetData>{cells}</sheetData></worksheet>'
+    document = archive("xlsx", "<si><t>a dog</t></si>", xl__worksheet1_xml=sheet)
+    found, left = read_members(document, "xlsx")
+    assert found["xl/worksheet1.xml"] == sheet and "A DOG" in found["xl/sharedStrings.xml"]
+    assert left == {"formula": 1}
+    for name in ("xl__worksheet1_xml", "xl__sharedStrings_xml"):
+        sheet = f'<worksheet>{"<is/>" * 1_200_000}<c t="inlineStr"/></worksheet>'
+        with refused(None, "1,200,00", "the document", "tags and attributes"):
+            read_document(archive("xlsx", "", **{name: sheet}), "xlsx", "en")
+
+
+@pytest.mark.parametrize("piece", ["<f ", "<c ", '<c t="str">', '<c t="str"><v>1', "<tableColumn "])
+def test_the_time_for_a_sheet_is_in_proportion_to_its_length(piece):
+    document = archive("xlsx", "", xl__worksheet1_xml=piece * 20_000, xl__table1_xml=piece * 20_000)
+    start = time.process_time()
+    read_document(document, "xlsx", "en")
+    assert time.process_time() - start < 2
 
 
 def test_cells_of_libreoffice_that_are_computed_stay():
