@@ -116,10 +116,9 @@ class _Reader:
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
-        for child in element.elements:
+        for child in element.take_elements():
             if child.name == "w:p":
                 yield from self._paragraph(child)
-                child.children = ()  # frees memory
             elif child.name == "a:p":
                 yield from paragraph_in(self.xml, child, self._left)
             else:
@@ -245,15 +244,15 @@ class _Reader:
     def _keep(self, runs: _Runs, element: XmlElement, before: str = "", after: str = "") -> None:
         """Adds an untranslated element; text boxes and alternative texts in it are translated."""
         found: list[Found] = []
+        text = element.text.strip() if element.name.startswith("m:") else ""
         if element.name in _DELETED:
             self._left["deleted"] += element.has_letters
         else:
-            self._left["equation"] += element.name.startswith("m:") and element.has_letters
+            self._left["equation"] += any(map(str.isalpha, text))
             found = list(self._found_at(element))
         runs.within += found
         parts = self.xml.parts(found, element.start, element.end)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"
-        text = element.text.strip() if element.name.startswith("m:") else ""
         runs.kept(source, text, (before, *parts, after) if has_language(parts) else ())
 
     def _found_at(self, element: XmlElement) -> Iterator[Found]:

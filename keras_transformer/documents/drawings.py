@@ -43,7 +43,7 @@ DRAWINGS: Mapping[re.Pattern, Reader] = {
 
 def found_in(xml: XmlSource, element: XmlElement, left: Counter[str]) -> Iterator[Found]:
     """Yields the paragraphs, names and alternative texts in an element."""
-    for child in element.elements:
+    for child in element.take_elements():
         if child.name == "a:p":
             yield from paragraph_in(xml, child, left)
         elif child.name in _NAMES:

@@ -78,10 +78,9 @@ class _Reader:
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
-        for child in element.elements:
+        for child in element.take_elements():
             if child.name in _PARAGRAPHS:
                 yield from self._paragraph(child)
-                child.children = ()  # frees memory
             elif child.name in _NAMES:
                 yield from self.xml.content(child)
             elif child.name == "style:default-style":

@@ -11,7 +11,7 @@ with the properties of the elements around it.
 import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -80,7 +80,8 @@ class Runs:
     def segment(self, source: str) -> Segment | None:
         """Returns the paragraph with its source; None if it has no letters."""
         self._find_plain_properties()
-        builder = SegmentBuilder(self._write)
+        write = _writer(self._run, self._text, tuple(self._properties_in.items()))
+        builder = SegmentBuilder(write)
         around: list[str | None] = [None]  # the open links
         current = self._properties_in[None]
         waiting: list[_Item] = []  # follow the open element, if it ends
@@ -119,7 +120,6 @@ class Runs:
             else:
                 waiting.append(item)
         change(self._properties_in[None])
-        self._items.clear()  # `_write` only needs the properties
         return builder.segment(source)
 
     def _find_plain_properties(self) -> None:
@@ -139,14 +139,27 @@ class Runs:
             plain = plain or counts
             self._properties_in[tag] = max(plain, key=plain.__getitem__, default="")
 
-    def _write(self, pieces: Sequence[Piece]) -> str:
+
+@functools.lru_cache(maxsize=1024)
+def _writer(
+    run: tuple[str, str], text: tuple[str, str], properties: tuple[tuple[str | None, str], ...]
+) -> Callable[[Sequence[Piece]], str]:
+    """Returns the `write` of a segment; most paragraphs of a document share one.
+
+    Args:
+        run, text: as for Runs.
+        properties: the plain properties in the paragraph (None), and in each link, by its tag.
+    """
+    properties_in = dict(properties)
+
+    def write(pieces: Sequence[Piece]) -> str:
         written: list[str] = []
-        around = [self._properties_in[None]]
+        around = [properties_in[None]]
         pieces = with_ranges(pieces)
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             if is_text:
-                inner = f"{around[-1]}{self._text[0]}{write_text(list(group))}{self._text[1]}"
-                written.append(f"{self._run[0]}{inner}{self._run[1]}")
+                inner = f"{around[-1]}{text[0]}{write_text(list(group))}{text[1]}"
+                written.append(f"{run[0]}{inner}{run[1]}")
                 continue
             for mark in group:
                 if mark.name == _RUN and mark.kind is MarkKind.OPEN:
@@ -154,7 +167,9 @@ class Runs:
                     continue
                 written.append(mark.source)
                 if mark.kind is MarkKind.OPEN:
-                    around.append(self._properties_in[mark.name])
+                    around.append(properties_in[mark.name])
                 elif mark.kind is MarkKind.CLOSE:
                     around.pop()
         return "".join(written)
+
+    return write

@@ -22,8 +22,10 @@ from keras_transformer.documents.segments import (
     Segment,
 )
 from keras_transformer.documents.sentences import is_unspaced
+from keras_transformer.errors import require
 
 MOST_NESTED = 60  # elements; tags of deeper ones are unpaired marks
+_MOST_TAGS = 50_000  # in a paragraph, opening or alone; each takes up to 4 KB of memory
 
 
 def joined(parts: Iterable[str | Any]) -> tuple[str | Any, ...]:
@@ -62,7 +64,8 @@ def with_found(
     for place in found:
         parts += [source(start, place.start), *place.parts]
         start = place.end
-    return joined([*parts, source(start, end)])
+    parts.append(source(start, end))
+    return joined(parts)
 
 
 class OpenTags:
@@ -94,7 +97,7 @@ class OpenTags:
         return name
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class _Leaf:
     """A piece of a paragraph: a word, a space, a tag, or untranslated content."""
 
@@ -123,7 +126,7 @@ class _Leaf:
         return Mark(self.written, kind, self.text, self.parts, name, self.is_formatting)
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class _Tagged:
     """An opening tag, the pieces after it, and its closing tag, if any."""
 
@@ -152,6 +155,7 @@ class SegmentBuilder:
         self._open_tags = OpenTags()
         self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the open tags
         self._too_deep = 0  # open tags within these
+        self._tags = 0
         self.last_character = ""
 
     def word(self, source: str, text: str) -> None:
@@ -201,6 +205,7 @@ class SegmentBuilder:
             self._too_deep += 1
             self._add(opening)
         else:
+            self._count_tag(opening)
             self._open.append(_Tagged(name, opening))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
@@ -261,6 +266,7 @@ class SegmentBuilder:
         return [*_parts_of(before), *parts, *_parts_of(after)]
 
     def _add(self, leaf: _Leaf) -> None:
+        self._count_tag(leaf)
         self.last_character = leaf.text[-1:] or self.last_character
         siblings = self._open[-1].children
         last = siblings[-1] if siblings else None
@@ -269,6 +275,11 @@ class SegmentBuilder:
             last.written += leaf.written
         else:
             siblings.append(leaf)
+
+    def _count_tag(self, leaf: _Leaf) -> None:
+        self._tags += leaf.source.startswith("<")
+        rule = f"must have at most {_MOST_TAGS:,} tags in a paragraph"
+        require(self._tags <= _MOST_TAGS, None, rule, "more", "the document")
 
     def _end_within(self, count: int) -> None:
         """Turns all but the first of the innermost `count` tags into unpaired marks."""

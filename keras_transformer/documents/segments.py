@@ -10,7 +10,6 @@ and restored afterwards.
 """
 
 import dataclasses
-import functools
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -26,7 +25,7 @@ class MarkKind(Enum):
     WHOLE = "whole"  # stands alone: <br>, `code`, {{name}}, a line break
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Mark:
     """Something in a segment that is not translated.
 
@@ -52,7 +51,7 @@ class Mark:
         return self.text.isspace()
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Element:
     """A pair of marks, and the nodes between them.
 
@@ -136,7 +135,7 @@ def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], st
 as_written = writing_with(str)  # the `write` of a format without special characters
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Segment:
     """A translatable piece of a document."""
 
@@ -149,7 +148,7 @@ class Segment:
     # Writes this in the format of the outer document, if embedded in one.
     embed: Callable[[str], str] = str
 
-    @functools.cached_property
+    @property
     def text(self) -> str:
         """Returns the segment's text without marks, with entities and escapes decoded."""
         return text_of(self.nodes)

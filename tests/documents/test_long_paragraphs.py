@@ -12,6 +12,7 @@ from keras_transformer.documents.formats import FORMATS, read_document
 from tests.documents.archives import archive
 from tests.documents.doubles import capitals
 from tests.documents.test_office import by_words, paragraph, run
+from tests.refusals import refused
 
 FOLDER = segments.__file__.removesuffix("segments.py")
 
@@ -101,3 +102,20 @@ def test_work_is_in_proportion_to_the_length(name, has_alignment):
 
     work(1)()  # compiles patterns
     assert instructions(work(160)) < 2.2 * instructions(work(80))
+
+
+@pytest.mark.parametrize(
+    ("format", "tag"),
+    [
+        ("docx", "<w:bookmarkStart/>"),
+        ("odt", "<text:bookmark/>"),
+        ("odt", "<text:span>x</text:span> "),
+        ("epub", "<i/>"),
+        ("epub", "<b>x</b> "),
+    ],
+)
+def test_the_tags_of_a_paragraph_are_bounded(format, tag):
+    around = {"docx": "<w:p>{}</w:p>", "odt": "<text:p>{}</text:p>", "epub": "<p>{}</p>"}[format]
+    read_document(archive(format, around.format(tag * 1000)), format, "en")
+    with refused(None, "more", "the document", "50,000 tags in a paragraph"):
+        read_document(archive(format, around.format(tag * 50_001)), format, "en")
