@@ -36,11 +36,12 @@ from keras_transformer.translate.answers import Link
 
 FIRST, LETTERS = 0x13A0, 80  # Cherokee
 ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+@\S+")
-# Elements whose text is visible, in members with these names; by formats.
+# Elements whose text is visible, in members with these names; by formats. Masters and layouts have
+# prompts for authors.
 VISIBLE = {
     **dict.fromkeys(
         ("docx", "pptx", "xlsx"),
-        (r"(word|ppt|xl)/(?!glossary|theme|slideLayouts|slideMasters).*\.xml", ("t", "v")),
+        (r"(word|ppt|xl)/(?!glossary|theme|slideLayouts|\w+Masters).*\.xml", ("t", "v")),
     ),
     **dict.fromkeys(("odt", "odp", "ods"), (r"(.*/)?(content|styles)\.xml", ("p", "h"))),
     "epub": (r".*\.x?html?", ("body",)),

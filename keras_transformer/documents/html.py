@@ -14,6 +14,7 @@ A page may be XML, which has no named entities such as &nbsp;: then text is writ
 
 import html
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -365,24 +366,31 @@ def add_text(builder: SegmentBuilder, source: str) -> None:
 
 
 def tags_of(text: str) -> list[Tag]:
-    """Splits HTML into tags and the text between them. Their sources add up to the input."""
+    """Splits HTML into tags and the text between them. Their sources add up to the input.
+
+    Equal tags share their strings, as a book has very many.
+    """
     tags: list[Tag] = []
     end = 0
     while (match := _MARKUP.search(text, end)) is not None:
-        tags.append(Tag("text", text[end : match.start()]))
+        if end < match.start():
+            tags.append(Tag("text", text[end : match.start()]))
         end = match.end()
         if match["end"] is None:
             tags.append(Tag("other", match[0]))
             continue
-        name = match["tag"].lower()
+        name = sys.intern(match["tag"].lower())
         kind = "end" if match["slash"] else "start"
-        tags.append(Tag(kind, match[0], name, _attributes(match["attributes"])))
+        attributes = _attributes(match["attributes"]) or ()
+        tags.append(Tag(kind, sys.intern(match[0]), name, attributes))
         if name in _RAW and kind == "start" and not match[0].endswith("/>"):
             close = re.compile(rf"</{name}(?=[{_S}/>])|\Z", re.IGNORECASE).search(text, end)
-            tags.append(Tag("text" if close[0] else "other", text[end : close.start()]))
+            if end < close.start():
+                tags.append(Tag("text" if close[0] else "other", text[end : close.start()]))
             end = close.start()
-    tags.append(Tag("text", text[end:]))
-    return [tag for tag in tags if tag.source]
+    if end < len(text):
+        tags.append(Tag("text", text[end:]))
+    return tags
 
 
 def _attributes(source: str) -> list[tuple[str, str | None]]:
