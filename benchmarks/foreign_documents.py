@@ -10,7 +10,8 @@ one JSON line with these counts for each format:
 - `unreadable`: translated members that are not XML, although their originals are.
 - `damaged`: members that kept their text because their translation would have been damaged.
 - `members`: documents whose members have other names or another order.
-- `letters`: visible letters, and the percentage that stayed, apart from web and e-mail addresses.
+- `letters`: visible letters, and the percentage that stayed, apart from web and e-mail addresses,
+  numbers such as 1E5, and errors of formulas.
 - `left`: pieces that stayed, by kind, as the program itself reports them.
 - `seconds`: the time of the slowest document.
 """
@@ -35,7 +36,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.translate.answers import Link
 
 FIRST, LETTERS = 0x13A0, 80  # Cherokee
-ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+@\S+")
+NO_LANGUAGE = re.compile(r"\w+://\S+|www\.\S+|\S+@\S+|\d[\d.]*E[-+]?\d+|#N/A|#\w+[!?]")
 # Elements whose text is visible, in members with these names; by formats. Masters and layouts have
 # prompts for authors.
 VISIBLE = {
@@ -88,7 +89,7 @@ def measure(path: Path, format: str, counts: Counter) -> None:
             for kind, number in document.left.items():
                 counts[f"left: {kind}"] += number
             for text in visible_texts(result, format):
-                text = ADDRESS.sub("", text)
+                text = NO_LANGUAGE.sub("", text)
                 stayed = sum(c.isalpha() and not is_replaced(c) for c in text)
                 counts["letters that stayed"] += stayed
                 counts["letters"] += stayed + sum(map(is_replaced, text))
