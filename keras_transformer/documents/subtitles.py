@@ -35,6 +35,7 @@ from keras_transformer.errors import require
 _LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TIMES = re.compile(r"\s*\d[\d:.,]*\s*-->\s*\d")
 _TAG = re.compile(r"<(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*>")
+_FORMATTING = ("b", "i", "u")
 # Tags, times within a cue <00:00:21.500>, and positions {\an8}.
 _MARKUP = re.compile(rf"{_TAG.pattern}|<\d[\d:.]*>|{{\\[^{{}}]*}}")
 _SPEAKER = re.compile(r"\s*(?:[-–—]+(?!\d)|(?:>|&gt;)+)\s*")
@@ -193,7 +194,8 @@ def _add(
         elif markup["slash"]:
             builder.end(markup["name"], markup[0])
         else:
-            builder.begin(markup["name"], markup[0])
+            is_formatting = markup["name"].lower() in _FORMATTING
+            builder.begin(markup["name"], markup[0], is_formatting=is_formatting)
         place = markup.end()
 
 

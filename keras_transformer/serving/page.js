@@ -414,7 +414,7 @@ async function translateFile(file) {
     const { translatedFileUrl, from_memory, left } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
     const name = saveAs(await response.blob(), file.name, target);
-    const kinds = Object.entries(left).map(([kind, number]) => `${number} \u00d7 ${kind}`);
+    const kinds = Object.entries(left).map(([kind, number]) => `${number}\u00a0\u00d7\u00a0${kind}`);
     const remembered = from_memory ? `, ${fromMemory(from_memory)}` : "";
     return kinds.length ? `${name}${remembered}. Not translated: ${kinds.join(", ")}`
       : name + remembered;

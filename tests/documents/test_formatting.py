@@ -38,6 +38,11 @@ def slide_run(text, properties=""):
     return f"<a:r>{properties}<a:t>{text}</a:t></a:r>"
 
 
+CUE = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+XLIFF = (
+    "<xliff version='1.2'><file source-language='en'><body><trans-unit id='1'>"
+    "<source>{}</source>{}</trans-unit></body></file></xliff>"
+)
 BOLD, LINK = '<a:rPr b="1"/>', "<a:rPr><a:hlinkClick/></a:rPr>"
 
 
@@ -56,6 +61,17 @@ BOLD, LINK = '<a:rPr b="1"/>', "<a:rPr><a:hlinkClick/></a:rPr>"
         ("markdown", "A ~~red~~ dog", "A DOG"),
         ("markdown", "A <em>red</em> dog", "A DOG"),
         ("markdown", "A [**red**](x) dog", "[**A**](x) DOG"),
+        ("srt", CUE.format("A <i>red</i> dog"), CUE.format("A DOG")),
+        (
+            "srt",
+            CUE.format("A <font color='x'>red</font> dog"),
+            CUE.format("<font color='x'>A</font> DOG"),
+        ),
+        (
+            "xliff",
+            XLIFF.format("A <g id='1'>red</g> dog", "<target/>"),
+            XLIFF.format("A <g id='1'>red</g> dog", "<target><g id='1'>A</g> DOG</target>"),
+        ),
         ("epub", "<p>A <b>red</b> dog</p>", "<p>A DOG</p>"),
         ("odt", "<text:p>A <text:span>red</text:span> dog</text:p>", "<text:p>A DOG</text:p>"),
         (
