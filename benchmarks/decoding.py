@@ -284,24 +284,24 @@ def write_job(folder, model, vocabularies, decoding, job, arguments):
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.model_card import ModelOrigin
-    from keras_transformer.restoring import TrainedModel
+    from keras_transformer.store.card import ModelCard
     from keras_transformer.training.checkpoint_files import CheckpointInfo
+    from keras_transformer.training.model_directory import describe_unknown_training
 
-    trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))
+    description = describe_unknown_training(model.config, vocabularies.fingerprints)
+    checkpoint = CheckpointInfo("benchmark")
+    card = ModelCard(description, decoding, model.count_params(), checkpoint)
     signatures = ["greedy_ids" if decoding.is_greedy else "search_ids"]
     for engine in arguments.engines:
         if engine in OURS:
             how = OURS[engine]
-            card = trained.card(decoding, weights=how.get("weights", "float32"))
             export_saved_model(
                 [model],
                 vocabularies,
                 folder / engine,
-                card,
+                dataclasses.replace(card, weights=how.get("weights", "float32")),
                 signatures=signatures,
             )
-    card = trained.card(decoding)
     export_ctranslate2(model, vocabularies, folder / "ctranslate2", card)
     weights = {variable.path: np.asarray(variable.value) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)

@@ -5,10 +5,10 @@ matplotlib). A table of the heads goes to stderr.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_model_flags,
     check_output_flag,
     define_model_flags,
     load_model,
+    open_model_flags,
     run,
 )
 
@@ -48,7 +48,7 @@ def main():
     check_picture()
     check_output_flag("output")
     check_output_flag("picture", ("output",))
-    check_model_flags()
+    stored = open_model_flags()
 
     from keras_transformer.attention.page import attention_page
     from keras_transformer.attention.views import (
@@ -58,7 +58,7 @@ def main():
         word_labels,
     )
 
-    translator = load_model(n_best=1)
+    translator = load_model(stored, n_best=1)
     config = translator.card.config
     is_of_encoder = FLAGS.kind == "encoder"
     layer = chosen_layer(config.num_layers if is_of_encoder else config.num_decoder_layers)

@@ -279,45 +279,41 @@ def terms_of(path: str, flag: str) -> dict[str, str]:
     return terms
 
 
-def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
-    """Checks the model flags before TensorFlow is imported.
+def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
+    """Opens the model that the flags name, without TensorFlow, and checks the other model flags.
 
     Args:
         fixed_in_export: further program flags that an export with a built-in search does not take.
+
+    Returns:
+        A StoredModel; see keras_transformer.store.opening.
     """
-    from keras_transformer.model_card import FORMATS, read_card, require_unset
+    from keras_transformer.store.export import require_unset
+    from keras_transformer.store.model_path import ModelPath
+    from keras_transformer.store.opening import open_model
 
     values = flags.FLAGS
-    given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
+    names = [name for name in ("model_dir", "saved_model") if name in values]
+    given = [name for name in names if values[name].value is not None]
     rule = "must be given, or --saved_model, but not both"
     require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
-    if values.saved_model is not None:
-        names = ("checkpoint", "adapter", "adapter_scale")
-        require_unset({name: values[name].value for name in names if values[name].present})
-        card = read_card(values.saved_model, "saved_model", FORMATS)
-        if card.contains_search:
-            names = [*search_fields(), *fixed_in_export]
-            require_unset({name: values[name].value for name in names if values[name].present})
-        else:
-            DecodingConfig(**search_options())  # checks the values
-        return
-    check_model_dir_flag()
-
-
-def check_model_dir_flag() -> None:
-    """Checks options, directories and adapters before TensorFlow is imported."""
-    from keras_transformer.training.model_directory import (
-        described_in,
-        read_adapter,
-        read_description,
-    )
-
-    DecodingConfig(**search_options())  # checks the values
-    for path in flags.FLAGS.model_dir.split(","):
-        if not path.endswith(".keras"):
-            read_description(described_in(path))
-    if flags.FLAGS.adapter is not None:
-        read_adapter(flags.FLAGS.adapter)
+    (flag,) = given
+    path = values[flag].value
+    weights = {name: values[name].value for name in ("checkpoint", "adapter", "adapter_scale")}
+    if flag == "saved_model":
+        require_unset(weights)
+        stored = open_model(ModelPath(path, argument=flag))
+        rule = "must be an export; this is a model directory or a .keras file: --model_dir"
+        require(stored.is_export, flag, rule, path)
+    else:
+        stored = open_model(ModelPath(path.split(","), **weights, argument=flag))
+        rule = "must be a model directory or a .keras file; this is an export: --saved_model"
+        require(not stored.is_export, flag, rule, path)
+    stored.check_options(search_options())
+    if stored.contains_search:
+        present = [name for name in fixed_in_export if values[name].present]
+        require_unset({name: values[name].value for name in present})
+    return stored
 
 
 def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
@@ -340,37 +336,34 @@ def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
     check_output(path, name, read)
 
 
-def load_model(**options: Any):
-    """Loads the model that the flags name.
+def load_model(stored, **options: Any):
+    """Loads a model.
 
     Args:
+        stored: the model, from `open_model_flags`.
         options: search options that are not flags of `define_model_flags`.
 
     Returns:
         A Translator; see keras_transformer.load.
     """
-    from keras_transformer.loading import load
+    from keras_transformer.loading import translator_of
     from keras_transformer.search.streams import share_cores
 
-    values = flags.FLAGS
-    path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
     share_cores()
-    adapter = {"adapter": values.adapter, "adapter_scale": values.adapter_scale}
-    return load(path, values.checkpoint, **adapter, **search_options(), **options)
+    return translator_of(stored, {**search_options(), **options})
 
 
-def load_model_with_memory(**options: Any):
-    """Loads the model that the flags name, and the --memory file; see `load_model`."""
-    from keras_transformer.languages import ModelLanguages, model_languages
+def load_model_with_memory(stored, **options: Any):
+    """Loads a model, and the --memory file; see `load_model`."""
+    from keras_transformer.languages import ModelLanguages
     from pipelines.pair_files import read_memory
 
-    translator = load_model(**options)
+    translator = load_model(stored, **options)
     path = flags.FLAGS.memory
     if path is not None:
-        task = translator.card.origin.task
+        task = translator.card.description.task
         require(task == "translation", "memory", "must be used with a translation model", task)
-        unknown = ModelLanguages((), ())
-        languages = model_languages(translator.card.to_json()) or unknown
+        languages = translator.card.languages or ModelLanguages((), ())
         memory = read_memory(path, "memory", languages.directions, languages.has_codes)
         translator = translator.with_memory(memory)
     return translator

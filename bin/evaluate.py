@@ -5,13 +5,13 @@ BLEU and chrF are reported for each of them and as means.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_model_flags,
     check_output_flag,
     define_flags,
     define_model_flags,
     flag_values,
     given_search_flags,
     load_model,
+    open_model_flags,
     run,
 )
 
@@ -21,7 +21,6 @@ import time
 from absl import flags
 
 from keras_transformer.errors import require
-from keras_transformer.files.paths import to_path
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 
@@ -37,15 +36,15 @@ def main():
     is_free = not (FLAGS.choose_alpha and FLAGS["alpha"].present)
     require(is_free, "alpha", "must not be given with --choose_alpha", FLAGS.alpha)
     config = EvaluationConfig(**flag_values(EvaluationConfig))
-    check_model_flags()
+    stored = open_model_flags()
     data = DataSet.open(FLAGS.data_dir)
     config.check(data)
-    translator = load_model(n_best=1)
+    translator = load_model(stored, n_best=1)
     results = evaluate_on(
         data,
         translator,
         config,
-        model_dir=results_dir(),
+        model_dir=stored.results_dir,
         notes=given_search_flags(),
         started=started,
     )
@@ -58,16 +57,6 @@ def main():
 
         print(directions_table(results), file=sys.stderr)
     return results
-
-
-def results_dir():
-    """Returns the directory that stores the results: the adapter's if given, else the model's.
-
-    None for an export, a .keras file or several models.
-    """
-    path = FLAGS.model_dir if FLAGS.adapter is None else FLAGS.adapter
-    is_directory = path is not None and to_path(path).is_dir()
-    return path if is_directory else None
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Exports a trained model for use elsewhere."""
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_model_dir_flag,
     define_flag,
     define_model_flags,
     given_search_flags,
+    open_model_flags,
     run,
     search_options,
 )
 
+import dataclasses
 import datetime
 
 from absl import flags
@@ -50,17 +51,16 @@ def main():
     can_be_several = FLAGS.weights in FORMATS[FLAGS.format].ensemble_weights
     rule = f"must be a single model for --format={FLAGS.format} --weights={FLAGS.weights}"
     require(len(model_dirs) == 1 or can_be_several, "model_dir", rule, FLAGS.model_dir)
-    check_model_dir_flag()
+    stored = open_model_flags()
 
     from keras_transformer.export.directory import check_export_dir
-    from keras_transformer.restoring import decoding_config, restore
 
     # Before weights are read, which takes time.
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     check_package(FLAGS.format)
-    trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
-    options = decoding_config(trained, **search_options())
-    card = trained.card(options, date=date, weights=FLAGS.weights)
+    trained = stored.restore()
+    card = trained.card.with_options(search_options())
+    card = dataclasses.replace(card, date=date, weights=FLAGS.weights)
     written = export(
         FLAGS.format,
         trained.models,
@@ -70,7 +70,7 @@ def main():
         FLAGS.overwrite,
         **own,
     )
-    return {**written, **trained.facts}
+    return {**written, **card.which_weights}
 
 
 def is_date(text: str) -> bool:

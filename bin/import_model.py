@@ -41,33 +41,36 @@ def main():
     is_for_marian = FLAGS.languages is None or FLAGS.format == "marian"
     rule = "must only be given with --format=marian"
     require(is_for_marian, "languages", rule, FLAGS.languages)
-    from keras_transformer.model_card import CARD, read_card
+    from keras_transformer.store.directory import ModelDirectory, write_model_directory
+    from keras_transformer.store.export import Export, SavedModel
+    from keras_transformer.store.keras_file import KerasFile
+    from keras_transformer.store.model_path import ModelPath
+    from keras_transformer.store.opening import kind_of, open_model
 
     if FLAGS.format == "marian":
-        kinds = {"keras": path.suffix == ".keras", "saved_model": (path / CARD).exists()}
-        for format, is_such in kinds.items():
-            require(not is_such, "format", f"must be {format} for --path={path}", FLAGS.format)
+        formats = {KerasFile: "keras", Export: "saved_model", ModelDirectory: "marian"}
+        format = formats[kind_of(path)]
+        require(format == "marian", "format", f"must be {format} for --path={path}", FLAGS.format)
         from keras_transformer.importing.marian import import_marian
 
         return import_marian(path, model_dir, FLAGS.languages)
 
-    if FLAGS.format == "saved_model":
-        read_card(path, "path")  # fails before TensorFlow is imported
-    else:
-        require(path.suffix == ".keras", "path", "must be a .keras file for --format=keras", path)
-    from keras_transformer.importing.directory import write_model_directory
-    from keras_transformer.restoring import decoding_config, restore
-
-    trained = restore(path)
+    stored = open_model(ModelPath(path))
+    kind = {"saved_model": SavedModel, "keras": KerasFile}[FLAGS.format]
+    rule = f"must have the format {FLAGS.format}"
+    require(isinstance(stored, kind), "path", rule, path)
+    trained = stored.restore()
+    description, decoding = trained.card.description, trained.card.decoding
+    chosen = {"alpha": decoding.alpha, "beam_size": decoding.beam_size}
     return write_model_directory(
         model_dir,
         trained.model,
         trained.vocabularies,
-        max_length=decoding_config(trained).max_source_length,
-        task=trained.origin.task,
-        task_options=trained.origin.task_options,
-        languages=(trained.origin.data or {}).get("languages"),
-        chosen=trained.chosen,
+        max_length=decoding.max_source_length,
+        task=description.task,
+        task_options=description.task_options,
+        languages=description.languages,
+        chosen=chosen if stored.is_export else None,
     )
 
 

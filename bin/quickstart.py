@@ -8,6 +8,7 @@ preparation, and training resumes from its last checkpoint.
 from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 import contextlib
+import dataclasses
 import datetime
 import signal
 import sys
@@ -203,11 +204,12 @@ def score(translator: "Translator", data: str, model: str, timed: Timed) -> list
 def write_export(model: str, export: str) -> None:
     """Exports the model like bin/export.py, replacing an earlier export."""
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.restoring import decoding_config, restore
+    from keras_transformer.store.model_path import ModelPath
+    from keras_transformer.store.opening import open_model
 
-    trained = restore(model)
+    trained = open_model(ModelPath(model)).restore()
     today = datetime.date.today().isoformat()
-    card = trained.card(decoding_config(trained), date=today)
+    card = dataclasses.replace(trained.card, date=today)
     export_saved_model(trained.models, trained.vocabularies, export, card, overwrite=True)
 
 

@@ -6,12 +6,12 @@ SIGTERM stops the server after the running requests.
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
     check_memory_flag,
-    check_model_flags,
     define_flags,
     define_memory_flag,
     define_model_flags,
     flag_values,
     load_model_with_memory,
+    open_model_flags,
     run,
     terms_of,
 )
@@ -51,12 +51,13 @@ def main():
     check_cors_origin(FLAGS.cors_origin)
     check_memory_flag()
     terminologies = read_terminologies()
-    check_model_flags()  # this and the next line fail early; loading the model takes a while
+    # These two lines fail early; loading the model takes a while.
+    stored = open_model_flags()
     listening = listening_socket(FLAGS.host, FLAGS.port)
     if is_own_machine(listening):
         own = {name: value for name, value in OWN_MACHINE.items() if not FLAGS[name].present}
         limits = dataclasses.replace(limits, **own)
-    translator = load_model_with_memory()
+    translator = load_model_with_memory(stored)
     return serve(translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies)
 
 

@@ -17,13 +17,13 @@ keras_transformer/documents/lines.py describes the columns.
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
     check_memory_flag,
-    check_model_flags,
     check_output_flag,
     define_flags,
     define_memory_flag,
     define_model_flags,
     flag_values,
     load_model_with_memory,
+    open_model_flags,
     run,
     terms_of,
 )
@@ -101,12 +101,12 @@ def main():
         document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
         document.check_content()
     sampling = sampling_config()
-    check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
+    stored = open_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     if document is not None and is_unreadable(document):
-        document = dataclasses.replace(document, output=new_output(document))
+        document = dataclasses.replace(document, output=new_output(document, stored))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
-    translator = load_model_with_memory(**options)
-    if translator.card.origin.task == "parsing":
+    translator = load_model_with_memory(stored, **options)
+    if translator.card.description.task == "parsing":
         refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
         line_by_line = True
     if line_by_line:
@@ -143,7 +143,7 @@ def is_unreadable(document):
     return is_binary and document.output == "-" and sys.stdout.isatty()
 
 
-def new_output(document):
+def new_output(document, stored):
     """Returns the path of a new file next to a document, for its translation."""
     from keras_transformer.errors import require
     from keras_transformer.files.paths import to_path
@@ -151,30 +151,18 @@ def new_output(document):
     has_name = document.input != "-" and not FLAGS["output"].present
     rule = f"must be a file for format={document.read_as}, unless stdout is a file or a pipe"
     require(has_name, "output", rule, "a terminal")
-    path = path_beside(document.input, document.read_as, target_language())
+    path = path_beside(document.input, document.read_as, target_language(stored))
     rule = "must be given, because the file next to the input exists already"
     require(not to_path(path).exists(), "output", rule, repr(path))
     print(f"the translation will be written to {path}", file=sys.stderr)
     return path
 
 
-def target_language():
+def target_language(stored):
     """Returns the language of the translations as far as the model's files tell, or None."""
     from keras_transformer.languages import model_languages
-    from keras_transformer.model_card import FORMATS as EXPORTS
-    from keras_transformer.model_card import read_card
-    from keras_transformer.training.model_directory import described_in, read_description
 
-    if FLAGS.saved_model is not None:
-        card = read_card(FLAGS.saved_model, "saved_model", EXPORTS).to_json()
-    else:
-        folder = described_in(FLAGS.model_dir.split(",")[0])
-        if not (folder / "config.json").exists():  # as it may be for a .keras file
-            return None
-        description = read_description(folder)
-        data = {"languages": description.languages}
-        card = {"task": description.task, "task_options": description.task_options, "data": data}
-    languages = model_languages(card)
+    languages = None if stored.description is None else model_languages(stored.description)
     targets = () if languages is None else languages.targets
     if FLAGS.to in targets:
         return FLAGS.to

@@ -7,8 +7,8 @@ Axis letters, used in every shape of this library:
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
 Reading order, where each folder uses only those before it: config, presets, model, vocabulary,
-training, search, translate, parsing, documents, evaluation, importing, export, attention, paper,
-serving. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
+training, search, store, translate, parsing, documents, evaluation, importing, export, attention,
+paper, serving. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
 (`value_dim`), `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing`
 (epsilon_ls).
 
@@ -29,7 +29,7 @@ from keras_transformer.quiet_tensorflow import QuietTensorFlow
 
 if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.layers import *
-    from keras_transformer.loading import load
+    from keras_transformer.loading import load, load_parser
     from pipelines.programs import evaluate, prepare, train
 
 __version__ = "0.1.0"
@@ -62,6 +62,7 @@ _OF_LAYERS = (
 _LAZY = {
     **dict.fromkeys(_OF_LAYERS, "keras_transformer.layers"),
     "load": "keras_transformer.loading",
+    "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",
     "prepare": "pipelines.programs",
     "train": "pipelines.programs",

@@ -1,10 +1,12 @@
-"""The languages of a model, as far as its card states them."""
+"""The languages of a model, as far as they are known."""
 
 import functools
 import re
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from keras_transformer.language_codes import Direction, directions_of, target_languages_of
+from keras_transformer.training.model_directory import ModelDescription
 
 AUTO = "auto"  # instead of the source's code: any language
 
@@ -26,24 +28,27 @@ class ModelLanguages(NamedTuple):
         return [each.target for each in self.directions if each.source == source]
 
 
-def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
+def model_languages(
+    description: ModelDescription, evaluated: Sequence[str] | None = None
+) -> ModelLanguages | None:
     """Finds the languages of a model.
 
     Args:
-        card: the model card as JSON.
+        description: the model.
+        evaluated: the languages of the data that it was evaluated on, if they are known; used for a
+            model whose training data is unknown.
 
     Returns:
-        None for a parsing model, and if the card has no languages, or file suffixes that are not
+        None for a parsing model, and if no languages are known, or only file suffixes that are not
         languages.
     """
-    if card.get("task") != "translation":
+    if description.task != "translation":
         return None
-    task_options = card.get("task_options") or {}
+    task_options = description.task_options
     targets = target_languages_of(task_options)
     if targets:
         return ModelLanguages(tuple(directions_of(task_options)), tuple(targets), has_codes=True)
-    data, evaluation = card.get("data") or {}, card.get("evaluation") or {}
-    codes = data.get("languages") or evaluation.get("languages") or ()
+    codes = description.languages or evaluated or ()
     if len(codes) != 2 or not all(map(is_language_code, codes)):
         return None
     direction = Direction(*codes)

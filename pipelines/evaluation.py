@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from absl import logging
 
 from keras_transformer.errors import require
-from keras_transformer.evaluation.results import (
+from keras_transformer.fields import Size, check_fields, one_of, option
+from keras_transformer.language_codes import directions_of, target_languages_of
+from keras_transformer.output_files import check_output, write_lines
+from keras_transformer.store.card import ModelCard
+from keras_transformer.store.results import (
     ChosenDecoding,
     write_chosen_decoding,
     write_results,
 )
-from keras_transformer.fields import Size, check_fields, one_of, option
-from keras_transformer.language_codes import directions_of, target_languages_of
-from keras_transformer.model_card import ModelCard
-from keras_transformer.output_files import check_output, write_lines
 from keras_transformer.training.checkpoint_files import choose_checkpoint
 from pipelines.data_set import DataSet
 
@@ -208,15 +208,16 @@ def _choose_decoding(
 def _check_same_data(data: DataSet, card: ModelCard) -> None:
     """Raises InputError if a model was trained with another vocabulary or task."""
     metadata, data_dir = data.metadata, data.data_dir
-    same_target = metadata.fingerprint == card.vocabulary_fingerprint
-    same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
+    model = card.description
+    same_target = metadata.fingerprint == model.vocabulary_fingerprint
+    same_source = metadata.source_fingerprint == model.source_vocabulary_fingerprint
     rule = "must have the vocabulary of the model"
     received = f"{data_dir}, which has another. Choose the training data"
     require(same_target and same_source, "data_dir", rule, received)
-    rule = f"must be prepared for the model's task, {card.origin.task}"
-    require(metadata.task == card.origin.task, "data_dir", rule, f"{data_dir}, for {metadata.task}")
+    rule = f"must be prepared for the model's task, {model.task}"
+    require(metadata.task == model.task, "data_dir", rule, f"{data_dir}, for {metadata.task}")
     has_codes = bool(target_languages_of(metadata.task_options))
-    needs_codes = bool(target_languages_of(card.origin.task_options))
+    needs_codes = bool(target_languages_of(model.task_options))
     rule = "must be prepared with target language codes if and only if the model uses them"
     received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
     require(has_codes == needs_codes, "data_dir", rule, received)
@@ -231,7 +232,7 @@ def _check_positions(data: DataSet, split: str, card: ModelCard) -> None:
 
 def _check_directions(data: DataSet, directions: Sequence[str] | None, card: ModelCard) -> None:
     """Raises InputError for a direction that a model is known not to be trained for."""
-    trained = [str(direction) for direction in directions_of(card.origin.task_options)]
+    trained = [str(direction) for direction in directions_of(card.description.task_options)]
     for direction in dict.fromkeys(directions or ()):
         rule = f"must have only the model's directions: {', '.join(trained)}"
         received = f"{direction} in {data.data_dir}"

@@ -10,7 +10,6 @@ from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.files.paths import to_path
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
@@ -151,7 +150,10 @@ def evaluate(
     Raises:
         InputError: if an argument or a file is invalid.
     """
-    from keras_transformer.loading import check_options, load
+    from keras_transformer.loading import translator_of
+    from keras_transformer.store.decoding import check_options
+    from keras_transformer.store.model_path import ModelPath
+    from keras_transformer.store.opening import open_model
 
     _check_path(data_dir, "data_dir")
     check_options(options)
@@ -161,15 +163,12 @@ def evaluate(
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     data = DataSet.open(data_dir)
     config.check(data)
-    translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
-    results_dir = model_dir if adapter is None else adapter
-    is_path = isinstance(results_dir, str | os.PathLike)
-    is_model_directory = is_path and (to_path(results_dir) / "config.json").exists()
+    stored = open_model(ModelPath(model_dir, checkpoint, adapter, argument="model_dir"))
     return evaluate_on(
         data,
-        translator,
+        translator_of(stored, {"n_best": 1, **options}),
         config,
-        model_dir=results_dir if is_model_directory else None,
+        model_dir=stored.results_dir,
         notes={name: _plain(value) for name, value in options.items()},
     )
 

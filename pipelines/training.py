@@ -13,9 +13,10 @@ from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settin
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
-from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
-from keras_transformer.training.checkpoint_files import average_name
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
+from keras_transformer.store.stored_model import StoredModel
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import (
@@ -24,9 +25,6 @@ from keras_transformer.training.model_directory import (
     check_model_dir,
     copy_vocabularies,
     create_or_check,
-    described_in,
-    holds_adapter,
-    read_description,
     remove_unfinished_files,
 )
 from pipelines.data_set import DataSet
@@ -93,7 +91,8 @@ def train_on(
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
     strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
     if description.training.lora_rank is not None:
-        description = dataclasses.replace(description, base=_base(init_from, description))
+        base = _base(_opened(init_from), description)
+        description = dataclasses.replace(description, base=base)
     with contextlib.ExitStack() as contexts:
         cluster = contexts.enter_context(make_cluster(addresses, model_dir))
         same = _same_on_every_worker(data_set.metadata, description, loop, devices, init_from)
@@ -164,7 +163,10 @@ def _describe(
     name = preset or "base"
     model, training = configurations_of(name, metadata.vocab_size)
     if preset is None and init_from is not None:
-        name, model = _model_of(init_from)
+        initial = _opened(init_from).description
+        rule = "must be given for a .keras file without its model directory"
+        require(initial is not None, "preset", rule, f"init_from={init_from}")
+        name, model = initial.preset or "imported", initial.model
     is_adapter = settings.get("lora_rank") is not None
     if is_adapter:
         _check_base(preset, init_from)
@@ -205,44 +207,31 @@ def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None
     rule = "must not be given with lora_rank: init_from determines the model"
     require(preset is None, "preset", rule, preset)
     rule = "must be a whole model for lora_rank; export the adapter, and use the export"
-    require(not holds_adapter(init_from), "init_from", rule, f"{init_from}, an adapter")
+    is_whole = not _opened(init_from).is_adapter
+    require(is_whole, "init_from", rule, f"{init_from}, an adapter")
 
 
-def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
-    """Reads the preset and the configuration of a run's initial model."""
-    if (to_path(init_from) / CARD).exists():
-        card = read_card(init_from, "init_from")
-        return card.origin.preset or "imported", card.config
-    description = read_description(described_in(init_from, "init_from"), "init_from")
-    return description.preset, description.model
+def _opened(init_from: str | os.PathLike) -> StoredModel:
+    """Opens a run's initial model; a resumed run with a preset does not need it any more."""
+    return open_model(ModelPath(init_from, argument="init_from"))
 
 
-def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
+def _base(initial: StoredModel, description: ModelDescription) -> Base:
     """Describes the model to train an adapter for.
 
     Raises:
         InputError: if it lacks some weights of the described model, which an adapter would not
             contain.
     """
-    from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import weights_fingerprint
     from keras_transformer.training.warm_start import check_same_layers
 
-    trained = restore(init_from)
+    trained = initial.restore()
     check_same_layers(trained.model.config, description.model, may_differ=DROPOUTS)
     for name, fingerprint in trained.vocabularies.fingerprints.items():
         rule = "must have the vocabulary of init_from to train an adapter"
         require(getattr(description, name) == fingerprint, "data_dir", rule, f"another {name}")
-    path = os.fspath(init_from)
-    is_model_dir = described_in(path) == to_path(path) and not (to_path(path) / CARD).exists()
-    if is_model_dir:  # which may have other checkpoints in the future
-        info = trained.checkpoint
-        is_mean = info.averaged is not None
-        name = average_name(info.averaged, info.step) if is_mean else info.checkpoint
-        path = os.path.join(path, "checkpoints", name)
-        rule = "must be a single checkpoint: run average_checkpoints, as init_from uses a mean"
-        require(to_path(f"{path}.index").exists(), "init_from", rule, path)
-    return Base(path, weights_fingerprint(trained.model))
+    return Base(initial.path_of(trained.card.checkpoint), weights_fingerprint(trained.model))
 
 
 def _same_on_every_worker(
@@ -268,16 +257,15 @@ def _initialization(
     init_from: str | os.PathLike | None, data_set: DataSet, base: Base | None
 ) -> "Callable[[keras.Model], None]":
     """Makes the function that initializes a new model from `init_from`, if given."""
-    from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
 
     def warm_start(model: "keras.Model") -> None:
-        trained = restore(init_from)
+        trained = _opened(init_from).restore()
         carry_over(trained.model, trained.vocabularies, model, data_set.vocabularies())
 
     def read_base(model: "keras.Model") -> None:
-        copy_base(restore(base.path).model, model)
+        copy_base(open_model(ModelPath(base.path)).restore().model, model)
 
     def keep_initial_weights(model: "keras.Model") -> None:
         pass

@@ -73,19 +73,19 @@ def foreign_lines(errors):
 _TRANSLATORS = {}  # by files and options
 
 
-def loading_once(load):
-    """Wraps `load` so that it returns the same translator while its model's files do not change.
+def loading_once(translator_of):
+    """Wraps `translator_of` to return the same translator while its model's files do not change.
 
     Programs load a model on every call and trace its search, which takes seconds.
     """
 
-    def load_or_remember(path, *arguments, **options):
-        folders = [Path(each) for each in (path if isinstance(path, list) else [path])]
+    def load_or_remember(stored, options):
+        folders = [Path(each) for each in stored.where.paths]
         files = sorted(file for folder in folders for file in folder.rglob("*") if file.is_file())
         state = [(str(file.resolve()), file.stat().st_mtime_ns) for file in files]
-        key = repr((folders, state, arguments, sorted(options.items())))
+        key = repr((stored.where, state, sorted(options.items())))
         if not files or key not in _TRANSLATORS:
-            _TRANSLATORS[key] = load(path, *arguments, **options)
+            _TRANSLATORS[key] = translator_of(stored, options)
         return _TRANSLATORS[key]
 
     return load_or_remember
@@ -122,7 +122,7 @@ def call_program():
             stack.enter_context(contextlib.chdir(cwd))
             loading = sys.modules.get("keras_transformer.loading")
             if loading is not None:  # else a wrong flag would import TensorFlow
-                patch.setattr(loading, "load", loading_once(loading.load))
+                patch.setattr(loading, "translator_of", loading_once(loading.translator_of))
             program = stack.enter_context(loaded(name))
             with pytest.raises(SystemExit) as ending:
                 program.run(program.main)

@@ -1,5 +1,6 @@
 """Small models with random weights, and shortcuts to search and translate with them."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import keras
@@ -9,7 +10,6 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard
 from keras_transformer.search.beam_search import Ranking, beam_search
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SearchSettings
@@ -21,8 +21,10 @@ from keras_transformer.search.tensorflow_engine import (
     TensorFlowEngine,
     token_log_probs,
 )
+from keras_transformer.store.card import ModelCard
+from keras_transformer.store.decoding import search_settings
 from keras_transformer.training.checkpoint_files import CheckpointInfo
-from keras_transformer.translate.texts import search_settings
+from keras_transformer.training.model_directory import describe_unknown_training
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -163,8 +165,16 @@ def as_list(models):
 
 
 def card_of(config, options, **facts):
-    """Makes the card of a model about which nothing else is known."""
-    return ModelCard(config, options, vocabulary_fingerprint="0123", parameters=7, **facts)
+    """Makes the card of a model about which nothing else is known.
+
+    Args:
+        facts: further fields of the card, or of its description.
+    """
+    fields = [field.name for field in dataclasses.fields(ModelCard)]
+    of_card = {name: facts.pop(name) for name in fields if name in facts}
+    description = describe_unknown_training(config, {"vocabulary_fingerprint": "0123"})
+    description = dataclasses.replace(description, **facts)
+    return ModelCard(description, options, parameters=7, **of_card)
 
 
 def engine_of(models, vocabularies, options):

@@ -11,7 +11,6 @@ import keras_transformer as kt
 from keras_transformer.export import saved_model
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.importing.marian import import_marian
-from keras_transformer.restoring import restore
 from keras_transformer.training.adapters import adapted_layers, weights_fingerprint
 from keras_transformer.training.checkpoint_weights import read_variables
 from keras_transformer.training.checkpoints import CheckpointStore
@@ -22,6 +21,7 @@ from pipelines.sources import FileSource
 from pipelines.training import train_on
 from tests.importing import marian_files
 from tests.refusals import check_line, refused
+from tests.restoring import restore
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 SETTINGS = {"lora_rank": 2, "lora_alpha": 3.0, "tokens_per_batch": 256, "warmup_steps": 2}
@@ -158,12 +158,12 @@ def test_the_base_may_be_elsewhere(adapter, untrained):
 def test_an_adapter_is_scaled(adapter, untrained):
     frozen, whole = restore(untrained).model, restore(adapter).model
     for found in (restore(adapter, adapter_scale=0.25), restore(untrained, None, adapter, 0.25)):
-        assert found.facts["adapter_scale"] == 0.25
+        assert found.card.which_weights["adapter_scale"] == 0.25
         weights = zip(found.model.weights, frozen.weights, whole.weights, strict=True)
         for weight, before, after in weights:
             expected = 0.75 * np.array(before) + 0.25 * np.array(after)
             np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
-    assert "adapter_scale" not in restore(adapter, adapter_scale=1).facts
+    assert "adapter_scale" not in restore(adapter, adapter_scale=1).card.which_weights
     for scale in (-1, float("nan")):
         with refused("adapter_scale", "NaN" if scale != scale else scale, about="finite"):
             restore(adapter, adapter_scale=scale)
@@ -181,13 +181,13 @@ def test_programs_take_an_adapter(prepared, copied, call_program, tmp_path, monk
     assert (done.code, done.result["checkpoint"]) == (0, "step-00000004"), done.errors
     assert (model_dir / "evaluation-test.json").exists()
     assert not (base / "evaluation-test.json").exists()
-    assert restore(model_dir).origin.evaluation is not None
-    assert restore(model_dir, adapter_scale=0.5).origin.evaluation is None
+    assert restore(model_dir).card.evaluation is not None
+    assert restore(model_dir, adapter_scale=0.5).card.evaluation is None
 
     scaled = [*both, "--adapter_scale=0.5"]
     done = call_program("evaluate", *scaled, f"--data_dir={prepared}", "--beam_size=1")
     assert done.result["adapter_scale"] == 0.5, done.errors
-    assert restore(model_dir).origin.evaluation is None
+    assert restore(model_dir).card.evaluation is None
 
     monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     done = call_program("export", *both, f"--export_dir={tmp_path / 'export'}")

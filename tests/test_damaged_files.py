@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.evaluation.results import read_results, read_training
-from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, ModelOrigin, read_card
 from keras_transformer.paper.tables import table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
+from keras_transformer.store.card import CARD, FORMAT_VERSION, read_card
+from keras_transformer.store.flat_card import FLAT_VERSION
+from keras_transformer.store.results import read_results, read_training
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import _cut
@@ -25,6 +26,7 @@ from keras_transformer.training.step_sums import StepSums
 from pipelines import metadata
 from pipelines.metadata import read_metadata
 from tests.refusals import check_line
+from tests.small_models import card_of
 
 repeatable = settings(
     derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
@@ -190,18 +192,18 @@ def test_metadata(count, prepared, tmp_path):
     check(count, use_metadata, tmp_path / "data", "metadata.json", path.read_bytes())
 
 
-def test_card(count, tmp_path):
+@pytest.mark.parametrize("version", [FORMAT_VERSION, FLAT_VERSION])
+def test_card(count, tmp_path, version):
     (tmp_path / "saved_model.pb").write_bytes(b"123")
-    card = ModelCard(
+    card = card_of(
         TransformerConfig(100),
         DecodingConfig(forbidden_phrases=("a",), sampling=SamplingConfig()),
-        vocabulary_fingerprint="0123",
-        parameters=7,
-        origin=ModelOrigin(task_options={"words": "tags"}),
+        task_options={"words": "tags"},
         checkpoint=CheckpointInfo("step-00000007", 7),
         ensemble=(CheckpointInfo("a"), CheckpointInfo("b")),
     )
-    whole = {"format_version": FORMAT_VERSION, **card.to_json(), "files": {"saved_model.pb": 3}}
+    content = card.flat() if version == FLAT_VERSION else card.to_json()
+    whole = {"format_version": version, **content, "files": {"saved_model.pb": 3}}
     (tmp_path / CARD).parent.mkdir()
     (tmp_path / CARD).write_text(json.dumps(whole))
     check(count, read_card, tmp_path, CARD, (tmp_path / CARD).read_bytes())

@@ -173,7 +173,7 @@ def slow_but(fast, cases):
 
 
 # All public names but `load`, which would need a trained model.
-PUBLIC = {name: getattr(kt, name) for name in kt.__all__ if name != "load"}
+PUBLIC = {name: getattr(kt, name) for name in kt.__all__ if not name.startswith("load")}
 PUBLIC_LAYERS = [
     name
     for name, value in PUBLIC.items()

@@ -1,35 +1,42 @@
 import pytest
 
+from keras_transformer.config import TransformerConfig
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.languages import ModelLanguages, is_same, model_languages, name_of
+from keras_transformer.languages import ModelLanguages, is_same, name_of
+from keras_transformer.search.config import DecodingConfig
+from tests.small_models import card_of
+
+
+def described(**facts):
+    return card_of(TransformerConfig(100), DecodingConfig(), **facts)
 
 
 @pytest.mark.parametrize(
-    ("card", "wanted"),
+    ("facts", "wanted"),
     [
-        ({"data": {"languages": ["en", "de"]}}, ("en", "de")),
-        ({"data": {"languages": ["pt_BR", "xx"]}}, ("pt_BR", "xx")),
-        ({"data": None, "evaluation": {"languages": ["hsb", "en"]}}, ("hsb", "en")),
-        ({"data": {"languages": ["", "txt"]}}, None),
-        ({"data": {"languages": ["src", "tgt"]}}, None),
-        ({"data": {}, "evaluation": None}, None),
+        ({"languages": ["en", "de"]}, ("en", "de")),
+        ({"languages": ["pt_BR", "xx"]}, ("pt_BR", "xx")),
+        ({"evaluation": {"languages": ["hsb", "en"]}}, ("hsb", "en")),
+        ({"languages": ["", "txt"]}, None),
+        ({"languages": ["src", "tgt"]}, None),
+        ({"evaluation": {}}, None),
         ({}, None),
-        ({"task": "parsing", "data": {"languages": ["en", "de"]}}, None),
+        ({"task": "parsing", "languages": ["en", "de"]}, None),
     ],
 )
-def test_languages_of_a_model(card, wanted):
-    found = model_languages({"task": "translation", **card})
+def test_languages_of_a_model(facts, wanted):
+    found = described(**facts).languages
     assert found == (wanted and ModelLanguages((wanted,), (wanted[1],)))
 
 
 def test_several_directions():
     directions = (Direction("en", "de"), Direction("en", "cs"), Direction("de", "en"))
-    card = {"task": "translation", "task_options": options_of(directions)}
-    found = model_languages(card | {"data": {"languages": ["en", "de", "cs"]}})
+    options = options_of(directions)
+    found = described(task_options=options, languages=["en", "de", "cs"]).languages
     assert found == ModelLanguages(directions, ("de", "cs", "en"), has_codes=True)
     assert found.sources == ["en", "de"] and found.targets_of("en") == ["de", "cs"]
-    imported = {"task": "translation", "task_options": {"target_languages": ["fra", "spa"]}}
-    assert model_languages(imported) == ModelLanguages((), ("fra", "spa"), has_codes=True)
+    imported = described(task_options={"target_languages": ["fra", "spa"]})
+    assert imported.languages == ModelLanguages((), ("fra", "spa"), has_codes=True)
 
 
 def test_names():

@@ -17,23 +17,24 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
-from keras_transformer import loading, restoring
+from keras_transformer import loading
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import saved_model
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
-from keras_transformer.restoring import decoding_config, restore
 from keras_transformer.search import tensorflow_engine
 from keras_transformer.search.config import TASKS
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
+from keras_transformer.store.ensemble import Ensemble
 from keras_transformer.translate.minimum_risk import by_utility
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.vocabulary import learn_subwords
 from tests.program_fixtures import make_model_dir
 from tests.refusals import check_line, refused
+from tests.restoring import restore
 from tests.serving.running import client_of
 
 BEAMS = 3
@@ -114,7 +115,8 @@ def places(data_dirs, tmp_path_factory):
         folder = tmp_path_factory.mktemp(task)
         make_model_dir(data_dirs[task], folder / "model", {10: (3, 1.0)})
         trained = restore(folder / "model")
-        card = trained.card(decoding_config(trained, beam_size=BEAMS), date="2017-06-12")
+        card = trained.card.with_options({"beam_size": BEAMS})
+        card = dataclasses.replace(card, date="2017-06-12")
         export = (trained.models, trained.vocabularies, folder / "export", card)
         export_saved_model(*export, signatures=SIGNATURES)
         trained.model.save(folder / "model" / "model.keras")
@@ -157,11 +159,12 @@ def task(request):
 def programs(monkeypatch, call_program, places, translators, task):
     """Calls a program for each holder; models are loaded, and their graphs traced, only once."""
 
-    def load_once(path, *_, **__):
-        (holder,) = (name for name in HOLDERS if str(places[task][name]) in (path, path[0]))
+    def load_once(stored, options):
+        (path,) = stored.where.paths
+        (holder,) = (name for name in HOLDERS if str(places[task][name]) == path)
         return translators[task][holder]
 
-    monkeypatch.setattr(loading, "load", load_once)
+    monkeypatch.setattr(loading, "translator_of", load_once)
 
     def call(name, *arguments, **options):
         for holder in HOLDERS:
@@ -190,7 +193,7 @@ def test_a_keras_file_holds_the_same_model(places, task):
     found, wanted = (restore(places[task][holder]) for holder in ("keras", "model_dir"))
     assert found.model.config == wanted.model.config
     assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
-    assert dataclasses.replace(found.origin, evaluation=None) == wanted.origin
+    assert found.card.description == wanted.card.description
     for weight, same in zip(found.model.weights, wanted.model.weights, strict=True):
         np.testing.assert_array_equal(weight, same)
 
@@ -264,7 +267,7 @@ def test_data_of_another_source_vocabulary(
     fingerprint = hashlib.sha256(b"another").hexdigest()
     write_metadata(other, dataclasses.replace(metadata, source_fingerprint=fingerprint))
     translator = translators["translation"]["model_dir"]
-    monkeypatch.setattr(loading, "load", lambda *_, **__: translator)
+    monkeypatch.setattr(loading, "translator_of", lambda *_: translator)
     model_dir = places["translation"]["model_dir"]
     done = call_program("evaluate", f"--model_dir={model_dir}", f"--data_dir={other}")
     assert done.code == 1
@@ -373,7 +376,7 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
     monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     wanted, export_dir = restore(places[task]["model_dir"]), places[task]["saved_model"]
     narrow = tmp_path / "narrow"
-    card = wanted.card(decoding_config(wanted), weights="bfloat16")
+    card = dataclasses.replace(wanted.card, weights="bfloat16")
     export_saved_model(wanted.models, wanted.vocabularies, narrow, card)
     for path, kind, beams in (
         (export_dir, "float32", BEAMS),
@@ -388,8 +391,8 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
         assert found.model.config == wanted.model.config
         assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
         assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
-        assert dataclasses.replace(found.origin, evaluation=None) == wanted.origin
-        options = decoding_config(found)
+        assert found.card.description == wanted.card.description
+        options = found.card.decoding
         assert (options.alpha, options.beam_size) == (TASKS[task].alpha, beams)
     assert len(restore([export_dir, narrow]).models) == 2
 
@@ -430,24 +433,26 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     path = damaged("a", None, "int8", first, weights="int8")
     two = [{"checkpoint": "a"}, {"checkpoint": "b"}]
     damaged("a", None, "an ensemble", first, ensemble=two)
-    damaged("a", None, "another", first / card, "vocabulary", vocabulary_fingerprint="0")
-    damaged("a", "path", "3", None, "format_version 4", format_version=3)
+    description = {**known["description"], "vocabulary_fingerprint": "0"}
+    damaged("a", None, "another", first / card, "vocabulary", description=description)
+    damaged("a", "path", "3", None, "format_version 5", format_version=3)
     for setting, *parts in (
         ({"d_ff": 17}, INNER, "(16, 16)", first, "(16, 17)"),
         ({"num_layers": 2}, None, "27", first, "52"),
         ({"vocab_size": 10**9}, None, None, first / card, "weights"),
     ):
-        config = {**known["config"], **setting}
-        damaged("a", "config", "another", first / card, config=config)
+        config = {**known["description"]["model"], **setting}
+        description = {**known["description"], "model": config}
+        damaged("a", "description.model", "another", first / card, description=description)
         print_of_it = TransformerConfig(**config).fingerprint
-        damaged("a", *parts, config=config, config_fingerprint=print_of_it)
+        damaged("a", *parts, description=description, config_fingerprint=print_of_it)
     content = (path / variables).read_bytes()
     middle = len(content) // 2
     (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])
     damaged("a", "checkpoint", "variables, with damaged or missing files")
     (path / variables).write_bytes(content[:-1])
     damaged("a", "path", variables, None, "complete")
-    path = damaged("b", "path", None, None, "saved_model", files={})
+    path = shutil.copytree(places["translation"]["saved_model"], tmp_path / "b")
     (path / pieces).unlink()
     damaged("b", None, "vocabulary.model", path / "assets.extra", files=files)
 
@@ -497,7 +502,7 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
         kt.load(tmp_path / "model.keras")
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
-    assert (found.card.origin.task, found.config.beam_size) == ("translation", 4)
+    assert (found.card.description.task, found.config.beam_size) == ("translation", 4)
     model = keras.models.load_model(tmp_path / "model.keras")
     model.encoder.layers[0].feed_forward.inner_dense.quantize("int8")
     model.save(tmp_path / "model.keras")
@@ -511,11 +516,11 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
 @pytest.mark.parametrize(
     ("path", "argument", "received", "place"),
     [
-        ("absent", "model_dir", "absent", None),
+        ("absent", "path", "absent, which does not exist", None),
         ("absent.keras", None, "No such file", "absent.keras"),
         ("", "path", "''", None),
         (["absent", ""], "path", "''", None),
-        ("absent/checkpoints/step-1", "model_dir", "absent", None),
+        ("absent/checkpoints/step-1", "path", "absent", None),
     ],
 )
 def test_what_is_no_model(path, argument, received, place):
@@ -548,14 +553,14 @@ def test_options_of_other_values(places, options, argument, received):
 
 def test_what_was_read_is_kept_once(places, monkeypatch):
     """Of the Keras model, nothing is left when the weights are in the layout of decoding."""
-    read = []
+    read, read_all = [], Ensemble.restore
 
-    def restore_and_remember(*arguments):
-        trained = restore(*arguments)
+    def restore_and_remember(ensemble):
+        trained = read_all(ensemble)
         read.extend(weakref.ref(model) for model in trained.models)
         return trained
 
-    monkeypatch.setattr(restoring, "restore", restore_and_remember)
+    monkeypatch.setattr(Ensemble, "restore", restore_and_remember)
     translator = kt.load([places["translation"]["model_dir"]] * 2, beam_size=2)
     gc.collect()
     assert read and all(model() is None for model in read)
@@ -567,10 +572,14 @@ def test_ctranslate2_gives_the_same(places, task, tmp_path):
     """With a vocabulary for each side, and as trees."""
     model_dir = places[task]["model_dir"]
     trained = restore(model_dir)
-    card = trained.card(decoding_config(trained, beam_size=1))
+    card = trained.card.with_options({"beam_size": 1})
     export_ctranslate2(trained.model, trained.vocabularies, tmp_path / "export", card)
-    found = kt.load(tmp_path / "export").translate(TEXTS[task], scores=False)
+    load = kt.load_parser if task == "parsing" else kt.load
+    translator = load(tmp_path / "export")
+    found = translator.translate(TEXTS[task], scores=False)
     assert found == kt.load(model_dir, beam_size=1).translate(TEXTS[task], scores=False)
+    kind = "Parser" if task == "parsing" else "TextTranslator"
+    assert repr(translator) == f"{kind}(step-00000010, CTranslate2)"
     assert isinstance(kt.load(tmp_path / "export"), Parser) == (task == "parsing")
     if task == "parsing":
         with refused("mbr", "a parsing model"):

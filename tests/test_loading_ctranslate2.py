@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.model_card import CARD
 from keras_transformer.search.config import SamplingConfig
+from keras_transformer.store.card import CARD
 from tests.program_fixtures import PAIRS
 from tests.refusals import check_line, refused
 
@@ -30,8 +30,10 @@ def test_card_says_what_it_is(pair):
     theirs, ours = pair
     assert theirs.config == ours.config
     assert theirs.checkpoint == ours.checkpoint
-    assert theirs.card.format == "ctranslate2" and not theirs.card.contains_search
-    assert theirs.card.to_json()["alpha"] == ours.card.to_json()["alpha"]
+    assert theirs.card.format == "ctranslate2"
+    assert theirs.card.description == ours.card.description
+    assert repr(theirs) == "TextTranslator(average:2, CTranslate2)"
+    assert repr(ours) == "TextTranslator(average:2, TensorFlow)"
 
 
 def test_translations(pair):
@@ -106,7 +108,7 @@ def of_another_version(card):
 
 
 def of_another_vocabulary(card):
-    card["vocabulary_fingerprint"] = "0123"
+    card["description"]["vocabulary_fingerprint"] = "0123"
 
 
 @pytest.mark.parametrize(

@@ -77,10 +77,10 @@ def exported(untrained, made_once):
 
     def make(folder):
         from keras_transformer.export.saved_model import export_saved_model
-        from keras_transformer.restoring import decoding_config, restore
+        from tests.restoring import restore
 
         trained = restore(untrained, "average:2")
-        card = trained.card(decoding_config(trained, beam_size=2))
+        card = trained.card.with_options({"beam_size": 2})
         export_saved_model(trained.models, trained.vocabularies, folder / "model", card)
 
     return made_once("exported", make) / "model"
@@ -92,10 +92,10 @@ def for_ctranslate2(untrained, made_once):
 
     def make(folder):
         from keras_transformer.export.ctranslate2 import export_ctranslate2
-        from keras_transformer.restoring import decoding_config, restore
+        from tests.restoring import restore
 
         trained = restore(untrained, "average:2")
-        card = trained.card(decoding_config(trained, beam_size=2, extra_length=8))
+        card = trained.card.with_options({"beam_size": 2, "extra_length": 8})
         export_ctranslate2(trained.model, trained.vocabularies, folder / "model", card)
 
     return made_once("ctranslate2", make) / "model"

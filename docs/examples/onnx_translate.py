@@ -26,7 +26,7 @@ class Model:
         self.card = read_card(folder)
         self.encoder = session(folder / "encoder.onnx")
         self.decoder = session(folder / "decoder.onnx")
-        config = self.card["config"]
+        config = self.card["description"]["model"]
         widths = {"keys": config["d_k"], "values": config["d_v"]}
         self.empty = {
             f"{kind}_{layer}": np.zeros((1, config["num_heads"], 0, width), np.float32)
@@ -54,8 +54,8 @@ class Sentence:
     """A sentence that is searched. Hypotheses are pairs, best first."""
 
     def __init__(self, source, card):
-        config = card["config"]
-        longest = min(len(source), card["max_source_length"]) + card["extra_length"]
+        config, decoding = card["description"]["model"], card["decoding"]
+        longest = min(len(source), decoding["max_source_length"]) + decoding["extra_length"]
         limit = config["max_positions"] if config["positions"] == "learned" else longest
         self.max_length = min(longest, limit) if len(source) > 1 else 0  # EOS alone: empty
         self.alive = [(np.float32(0), [])]  # (log-probability, ids)
@@ -118,7 +118,7 @@ def read_card(folder):
     """Reads the card of an export, all files of which must be there, and whole."""
     file = folder / "assets.extra" / "model_card.json"
     card = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    if "onnx" not in card:
+    if card.get("onnx") is None or card["format_version"] != 5:
         sys.exit(f"{folder} must be a folder that export --format=onnx has written")
     for name, size in card["files"].items():
         found = (folder / name).stat().st_size if (folder / name).exists() else "none"
@@ -138,11 +138,12 @@ def main(folder):
     if not files:
         sys.exit(f"{folder} must have SentencePiece's vocabulary.model; for others, call search")
     source, *_, target = (sentencepiece.SentencePieceProcessor(str(file)) for file in files * 2)
-    limit = model.card["max_source_length"] - 1
+    decoding = model.card["decoding"]
+    limit = decoding["max_source_length"] - 1
     rows = [[*source.encode(line)[:limit], EOS] for line in sys.stdin.read().splitlines()]
     for start in range(0, len(rows), 32):
         batch = rows[start : start + 32]
-        for (_, ids), *_ in search(model, batch, model.card["beam_size"], model.card["alpha"]):
+        for (_, ids), *_ in search(model, batch, decoding["beam_size"], decoding["alpha"]):
             print(target.decode(ids))
 
 

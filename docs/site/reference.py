@@ -175,9 +175,10 @@ def help_table(kind: type) -> str:
 
 def translator_page() -> str:
     from keras_transformer.documents.text_translator import TextTranslator
-    from keras_transformer.loading import FREE_IN_SAVED_MODEL, load
+    from keras_transformer.loading import load
     from keras_transformer.parsing.parser import Parse, Parser
     from keras_transformer.search.config import DecodingConfig, SamplingConfig
+    from keras_transformer.store.export import FREE_IN_SAVED_MODEL
     from keras_transformer.translate import answers
     from keras_transformer.translate.translator import Translator
 
@@ -186,6 +187,8 @@ def translator_page() -> str:
     arguments = argument_texts(load.__doc__)
     for name in inspect.signature(load).parameters:
         text += f"- `{name}`: {arguments[name]}\n"
+    text += "\n`kt.load_parser` takes the same arguments and refuses a translation model. "
+    text += "Type checkers know that it returns a `Parser`.\n"
     text += "\n## Options\n\nFor a SavedModel, only "
     text += " and ".join(f"`{name}`" for name in FREE_IN_SAVED_MODEL)
     text += " can be given; the others were fixed when it was made.\n\n"
@@ -241,7 +244,7 @@ def options_table(kind: type) -> str:
 
 def default_of_tasks(name: str, tasks: dict[str, Any]) -> str:
     translation, parsing = (getattr(tasks[task], name) for task in ("translation", "parsing"))
-    if name == "max_source_length":  # see restoring.decoding_config
+    if name == "max_source_length":  # see store/decoding.py
         return f"that of the model's data; parsing: at least `{parsing}`"
     return f"`{translation!r}`" + (f"; parsing: `{parsing!r}`" if parsing != translation else "")
 

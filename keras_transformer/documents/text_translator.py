@@ -12,7 +12,6 @@ from keras_transformer.documents.sentence_search import SentenceSearch
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
-from keras_transformer.languages import model_languages
 from keras_transformer.search.engine import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedTranslation, Translation
@@ -220,7 +219,7 @@ class TextTranslator(Translator):
             return self.memory.find(coded, phrases) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
-        languages = (self.card.origin.data or {}).get("languages") or ["en"]
+        languages = self.card.description.languages or ["en"]
         limit = self.source_limit - 1 - self._has_codes  # the subwords include EOS and a code
         models = [
             Model(
@@ -239,7 +238,7 @@ class TextTranslator(Translator):
     @functools.cached_property
     def _only_target(self) -> str | None:
         """Returns the only target language, or None if there are several or it is unknown."""
-        known = model_languages(self.card.to_json())
+        known = self.card.languages
         return known.targets[0] if known and len(known.targets) == 1 else None
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:

@@ -10,7 +10,6 @@ from absl import logging
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard, ModelOrigin
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.parseval import parsing_scores, percent
 from keras_transformer.parsing.trees import Tree
@@ -19,6 +18,8 @@ from keras_transformer.search.config import TASKS, DecodingConfig, SearchSetting
 from keras_transformer.search.engine import Engine
 from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
 from keras_transformer.search.weights import update_weights
+from keras_transformer.store.card import ModelCard
+from keras_transformer.training.model_directory import describe_unknown_training
 from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 
@@ -81,16 +82,13 @@ class SampleAnswers:
 
     def _make_translator(self, engine: Engine, model: Transformer) -> Translator | Parser:
         is_parser = self.task_options is not None
-        origin = ModelOrigin(
-            task="parsing" if is_parser else "translation", task_options=self.task_options or {}
+        description = describe_unknown_training(
+            model.config,
+            self.vocabularies.fingerprints,
+            "parsing" if is_parser else "translation",
+            self.task_options,
         )
-        card = ModelCard(
-            config=model.config,
-            decoding=self.config,
-            vocabulary_fingerprint=self.vocabularies.target.fingerprint,
-            parameters=model.count_params(),
-            origin=origin,
-        )
+        card = ModelCard(description, self.config, parameters=model.count_params())
         translator = Translator(engine, self.vocabularies, card)
         return Parser(translator) if is_parser else translator
 

@@ -23,9 +23,9 @@ from keras_transformer.errors import require
 from keras_transformer.export.ctranslate2 import ctranslate2_spec
 from keras_transformer.export.directory import write_export
 from keras_transformer.language_codes import Direction, code_of, is_language
-from keras_transformer.languages import model_languages, name_of
+from keras_transformer.languages import name_of
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard
+from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.sentencepiece_models import split_numbered
 from keras_transformer.vocabulary.subwords import Subwords
@@ -61,7 +61,7 @@ def export_argos(
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
     spec, card = ctranslate2_spec(model, vocabularies, card)
-    languages = model_languages(card.to_json())
+    languages = card.languages
     has_codes = languages is not None and languages.has_codes
 
     def write(folder: Path) -> None:
@@ -96,7 +96,7 @@ def sentencepiece_model(vocabulary: Subwords) -> bytes:
 
 def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:
     """Returns the directions to package; see `export_argos`."""
-    languages = model_languages(card.to_json())
+    languages = card.languages
     known = {} if languages is None else {str(each): each for each in languages.directions}
     if directions is None:
         rule = "must be given, such as en-de, as the model does not know its languages"

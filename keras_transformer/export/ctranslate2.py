@@ -38,9 +38,9 @@ from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 from keras_transformer.model.positional_encoding import PositionalEncoding
 from keras_transformer.model.positions import Rotary
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard
 from keras_transformer.search.ctranslate2_engine import load_ctranslate2, source_tokens
 from keras_transformer.search.matrices import rounded_to_int8
+from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 # The kinds of positions that CTranslate2 computes, as a table or as its own rotation.

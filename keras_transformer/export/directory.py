@@ -12,7 +12,7 @@ from keras_transformer.fields import from_json
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import resolved, to_path
 from keras_transformer.files.replacing import put_back, replacing_folder
-from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
+from keras_transformer.store.card import CARD, FORMAT_VERSION, ModelCard, file_sizes
 
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:

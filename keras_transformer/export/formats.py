@@ -14,7 +14,7 @@ from keras_transformer.search.config import DecodingConfig
 
 if TYPE_CHECKING:
     from keras_transformer.model.transformer import Transformer
-    from keras_transformer.model_card import ModelCard
+    from keras_transformer.store.card import ModelCard
     from keras_transformer.vocabulary.pair import VocabularyPair
 
 WEIGHTS = ("float32", "bfloat16", "int8")  # types of stored weights

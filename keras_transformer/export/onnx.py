@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.errors import import_extra
+from keras_transformer.errors import import_extra, require
 from keras_transformer.export.directory import write_export
 from keras_transformer.export.formats import check_weights
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard
 from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"

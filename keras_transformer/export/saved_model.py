@@ -22,19 +22,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import require
 from keras_transformer.export.directory import write_export
 from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import CARD, ModelCard
-from keras_transformer.quiet_tensorflow import without_information
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.ensemble import ensemble_of
 from keras_transformer.search.matrices import require_int8
-from keras_transformer.search.tensorflow_engine import ExportedGraphs, SearchGraphs
+from keras_transformer.search.tensorflow_engine import SearchGraphs
 from keras_transformer.search.weights import variables_of
-from keras_transformer.translate.texts import search_settings
+from keras_transformer.store.card import CARD, ModelCard
+from keras_transformer.store.decoding import search_settings
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
@@ -83,7 +82,7 @@ def export_saved_model(
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=exported)
-        for file in {vocabulary.file for vocabulary in vocabularies}:  # for restoring.restore
+        for file in {vocabulary.file for vocabulary in vocabularies}:  # for store/export.py
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
         write_warm_up(folder, exported)
 
@@ -101,25 +100,3 @@ def _graphs_named(
     unknown = [name for name in names if name not in graphs]
     require(names and not unknown, "signatures", rule, ", ".join(map(repr, unknown)) or "none")
     return {name: graphs[name] for name in names}
-
-
-def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
-    """Loads an export's graphs.
-
-    Args:
-        path: the directory, checked by `model_card.read_card`.
-
-    Returns:
-        The signatures by name. Each holds the weights that it needs.
-
-    Raises:
-        InputError: if the files are damaged.
-    """
-    import tensorflow_text  # noqa: F401 (registers the operations of its text signatures)
-
-    try:
-        with without_information():
-            return ExportedGraphs(dict(tf.saved_model.load(str(path)).signatures))
-    except Exception as error:  # damaged bytes can raise any error
-        rule = "must be a directory written by an export"
-        raise InputError("path", rule, f"{str(path)!r}: {reason(error)}") from None

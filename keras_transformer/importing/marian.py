@@ -14,13 +14,13 @@ from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
 from keras_transformer.files.paths import is_device
 from keras_transformer.files.replacing import write_file
-from keras_transformer.importing.directory import write_model_directory
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.language_codes import Direction, options_of
 from keras_transformer.languages import is_language_code
+from keras_transformer.store.directory import write_model_directory
 from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.evaluation.results import RESULTS, read_results, read_training
 from keras_transformer.fields import Count
 from keras_transformer.files.json_files import read_json
 from keras_transformer.files.paths import to_path
 from keras_transformer.paper.published import SETTINGS, TABLE_3, Variation
 from keras_transformer.presets import PRESETS, preset
+from keras_transformer.store.results import RESULTS, read_results, read_training
 from keras_transformer.text_table import table_of
 from keras_transformer.training.model_directory import read_description
 

@@ -16,7 +16,7 @@ from keras_transformer.parsing.trees import Tree, escape, parse_trees
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import PairAttention, TargetScore, Translation
 from keras_transformer.translate.texts import as_text, as_texts
-from keras_transformer.translate.translator import Translator
+from keras_transformer.translate.translator import Translator, facts_of
 
 _WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are part of a word
 
@@ -86,8 +86,11 @@ class Parser:
         self.config = translator.config
         self.checkpoint = translator.checkpoint
         self.engine = translator.engine
-        options = self.card.origin.task_options
+        options = self.card.description.task_options
         self.linearisation = from_json(Linearisation, options, "task_options")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({facts_of(self.card, self.engine)})"
 
     @property
     def model(self) -> "keras.Model":

@@ -52,7 +52,7 @@ class CTranslate2Engine:
     """The engine that calls CTranslate2; see engine.Engine for its functions.
 
     Args:
-        folder: a local directory, checked by `model_card.read_card`.
+        folder: a local directory, checked by `store.card.read_card`.
         vocabularies: the model's vocabularies.
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.

@@ -27,7 +27,7 @@ from keras_transformer.documents.formats import PLAIN, read_document
 from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.errors import InputError, require
-from keras_transformer.languages import AUTO, model_languages
+from keras_transformer.languages import AUTO
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.bodies import BODY, body_size
@@ -118,7 +118,7 @@ class Service:
         self._single_calls = Batcher(call_all, 1, limits.max_waiting)
         self._attentions = Batcher(call_all, 1, limits.max_waiting)
         self._detections = Batcher(call_all, 1, limits.max_waiting)
-        self._languages = model_languages(translator.card.to_json())
+        self._languages = translator.card.languages
         self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
 
@@ -189,7 +189,7 @@ class Service:
         """Returns the model card and the request limits."""
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.engine.functions)
-        card = self.translator.card.to_json()
+        card = self.translator.card.flat()
         own = {"limits": limits, "terminologies": list(self.terminologies)}
         return json_response({**card, "signatures": signatures, **own})
 
@@ -344,7 +344,7 @@ class Service:
 
     def _require_translations(self) -> None:
         """Rejects documents if the model does not translate."""
-        task = self.translator.card.to_json().get("task")
+        task = self.translator.card.description.task
         rule = "must be used with a translation model"
         received = f"a request to a {task} model"
         require(task == "translation", None, rule, received, place="documents, files and q")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
-from keras_transformer.languages import model_languages
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.errors import shown
 from keras_transformer.serving.limits import Limits
@@ -93,7 +92,7 @@ def serve(
     Raises:
         InputError: if the model's weights are not finite, or it does not support terminologies.
     """
-    languages = model_languages(translator.card.to_json())
+    languages = translator.card.languages
     has_codes = languages is not None and languages.has_codes
     options = {"to": languages.targets[0]} if has_codes else {}
     translator.translate(["Warm-up."], **options)  # the first call warms up the model

@@ -4,7 +4,7 @@ config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or one for each side: the directory suffices to translate
 checkpoints/      see checkpoint_files.py; for an adapter, see adapters.py
 checkpoint.json   which weights to use, if not the latest (checkpoint_files.py)
-decoding.json     the search options, if any were chosen (evaluation/results.py)
+decoding.json     the search options, if any were chosen (store/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py
 
@@ -29,6 +29,9 @@ from keras_transformer.files.replacing import is_temporary, remove_abandoned, wr
 FORMAT_VERSION = 4  # also for checkpoint records
 DECODING_FILE = "decoding.json"
 
+# Fields that are known for each model that was trained or imported.
+_TRAINED = {"preset": str, "training": dict, "vocabulary": FileName, "max_length": Length}
+
 # The files that a run writes before its first checkpoint.
 _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
 
@@ -43,14 +46,17 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class ModelDescription:
-    """All that is needed to rebuild a model, and to turn text into its inputs."""
+    """All that is needed to rebuild a model, and to turn text into its inputs.
 
-    preset: str  # the name of the preset, or "imported"
+    If the training is unknown, preset, training, vocabulary and max_length are None.
+    """
+
+    preset: str | None  # the name of the preset, or "imported"
     model: TransformerConfig
-    training: TrainingConfig
-    vocabulary: FileName  # in the directory
+    training: TrainingConfig | None
+    vocabulary: FileName | None  # in the directory
     vocabulary_fingerprint: str  # SHA-256 of that file
-    max_length: Length  # of training sentences, in ids with EOS
+    max_length: Length | None  # of training sentences, in ids with EOS
     # The source vocabulary, if separate, and its fingerprint.
     source_vocabulary: FileName | None = None
     source_vocabulary_fingerprint: str | None = None
@@ -64,9 +70,8 @@ class ModelDescription:
     @property
     def vocabulary_files(self) -> list[str]:
         """The names of the vocabularies in the directory: one, or one for each side."""
-        if self.source_vocabulary is None:
-            return [self.vocabulary]
-        return [self.vocabulary, self.source_vocabulary]
+        names = [self.vocabulary, self.source_vocabulary]
+        return [name for name in names if name is not None]
 
     def flat(self) -> dict[str, Any]:
         """Returns all fields except `base` by name, including those of both configurations."""
@@ -74,6 +79,31 @@ class ModelDescription:
         del fields["base"]  # known by its fingerprint; its path may change
         model, training = fields.pop("model"), fields.pop("training")
         return {**fields, **model, **training}
+
+
+def describe_unknown_training(
+    model: TransformerConfig,
+    fingerprints: dict[str, str | None],
+    task: Task = "translation",
+    task_options: dict[str, Any] | None = None,
+) -> ModelDescription:
+    """Describes a model whose training is unknown, as that of a .keras file alone is.
+
+    Args:
+        model: its configuration.
+        fingerprints: those of its vocabularies; see VocabularyPair.
+        task, task_options: as in a ModelDescription.
+    """
+    return ModelDescription(
+        preset=None,
+        model=model,
+        training=None,
+        vocabulary=None,
+        max_length=None,
+        task=task,
+        task_options=task_options or {},
+        **fingerprints,
+    )
 
 
 def create_or_check(
@@ -208,19 +238,6 @@ def require_new(model_dir: str | Path) -> None:
     require(_is_free(model_dir), "model_dir", "must not exist yet, or be empty", model_dir)
 
 
-def described_in(path: str | Path, argument: str = "model_dir") -> Path:
-    """Returns the folder with the config.json for a model directory, checkpoint or .keras file.
-
-    Raises:
-        InputError: for an empty path, naming the argument.
-    """
-    require_name(path, argument)
-    path = to_path(path)
-    if path.parent.name == "checkpoints":
-        return path.parent.parent
-    return path.parent if path.suffix == ".keras" else path
-
-
 def read_description(model_dir: str | Path, argument: str = "model_dir") -> ModelDescription:
     """Reads config.json.
 
@@ -240,32 +257,8 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     rule = f"must be {FORMAT_VERSION}"
     require(version == FORMAT_VERSION, "format_version", rule, version, path)
     description = from_json(ModelDescription, content, path)
+    from_json(_TRAINED, content, path)
     fits = (description.base is not None) == (description.training.lora_rank is not None)
     rule = "must be given if and only if training.lora_rank is"
     require(fits, "base", rule, shown(content.get("base")), path)
-    return description
-
-
-def holds_adapter(path: str | Path) -> bool:
-    """Whether a path is an adapter or a checkpoint of one; see described_in.
-
-    A .keras file always contains a whole model.
-    """
-    folder = described_in(path)
-    is_described = to_path(path).suffix != ".keras" and (folder / "config.json").exists()
-    return is_described and read_description(folder).base is not None
-
-
-def read_adapter(path: str | Path) -> ModelDescription:
-    """Reads an adapter's config.json.
-
-    Args:
-        path: an adapter's directory from training, or a checkpoint in one.
-
-    Raises:
-        InputError: if there is none.
-    """
-    description = read_description(described_in(path, "adapter"), "adapter")
-    rule = "must be the directory of an adapter from training"
-    require(description.base is not None, "adapter", rule, f"{path}, which contains a whole model")
     return description

@@ -1,7 +1,6 @@
 """Checks the texts that a caller passes, and encodes them as ids."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from keras_transformer.config import EOS_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import pattern_of
-from keras_transformer.search.config import DecodingConfig, SearchSettings
 from keras_transformer.search.engine import Rows
 from keras_transformer.search.streams import cores
 from keras_transformer.vocabulary.subwords import Subwords
@@ -20,33 +18,6 @@ from keras_transformer.vocabulary.subwords import Subwords
 # Spaces, line ends and control characters in any script: nothing to translate.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 MIN_TEXTS_PER_THREAD = 64  # fewer are encoded faster by one thread
-
-
-def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> DecodingConfig:
-    """Returns `decoding` with options replaced; those that are None are ignored.
-
-    Raises:
-        InputError: for an invalid option value.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    if "forbidden_phrases" in given:
-        phrases = as_texts(given["forbidden_phrases"], "forbidden_phrases")
-        given["forbidden_phrases"] = tuple(phrases)
-    return dataclasses.replace(decoding, **given)
-
-
-def search_settings(options: DecodingConfig, vocabulary: Subwords) -> SearchSettings:
-    """Returns the search settings, with the ids of forbidden phrases.
-
-    Raises:
-        InputError: if a forbidden phrase has no subwords.
-    """
-    if not options.forbidden_phrases:
-        return SearchSettings(options)
-    phrases = vocabulary.encode(options.forbidden_phrases)
-    rule = "must have at least one subword in each phrase"
-    require(all(phrases), "forbidden_phrases", rule, options.forbidden_phrases)
-    return SearchSettings(options, tuple(tuple(phrase) for phrase in phrases))
 
 
 class EncodedTexts(NamedTuple):

@@ -19,9 +19,9 @@ from tqdm import tqdm
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
-from keras_transformer.model_card import ModelCard
 from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows
 from keras_transformer.search.streams import in_streams
+from keras_transformer.store.card import ModelCard
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import (
     AlignedPair,
@@ -88,9 +88,12 @@ class Translator:
         self.source_limit = limits.source
         self.target_limit = limits.target
         self._make_model = make_model
-        self.target_languages = tuple(target_languages_of(card.origin.task_options))
+        self.target_languages = tuple(target_languages_of(card.description.task_options))
         self._has_codes = len(self.target_languages) > 0
         self._code_pattern = re.compile(pattern_of(self.target_languages))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({facts_of(self.card, self.engine)})"
 
     @functools.cached_property
     def model(self) -> "keras.Model":
@@ -496,3 +499,15 @@ def require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str =
     """Requires one row for each source; `of` is the name of the sources' argument."""
     received = f"{len(rows)} for {len(sources)}"
     require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)
+
+
+def facts_of(card: ModelCard, engine: Engine) -> str:
+    """Returns what tells models apart: the languages, the checkpoint and the engine."""
+    facts = []
+    languages = card.languages
+    if languages is not None and languages.directions:
+        facts.append(",".join(map(str, languages.directions)))
+    if card.checkpoint is not None:
+        facts.append(card.checkpoint.checkpoint)
+    facts.append(type(engine).__name__.removesuffix("Engine"))
+    return ", ".join(facts)

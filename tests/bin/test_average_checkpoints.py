@@ -22,11 +22,11 @@ def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
 
 
 def test_the_average_is_used_from_then_on(call_program, untrained, tmp_path):
-    from keras_transformer.restoring import restore
+    from tests.restoring import restore
 
     def loaded(*checkpoint):
         trained = restore(model_dir, *checkpoint)
-        return trained.checkpoint.checkpoint, trained.model.trainable_variables[0].numpy()
+        return trained.card.checkpoint.checkpoint, trained.model.trainable_variables[0].numpy()
 
     model_dir = shutil.copytree(untrained, tmp_path / "model")
     latest = loaded()

@@ -129,8 +129,8 @@ def test_unknown_split(call_program, prepared, untrained):
 
 
 @pytest.mark.parametrize("flag", ["--beam_size=0", "--alpha=-1", "--limit=0", "--tokenize=moses"])
-def test_bad_flags(call_program, flag):
-    done = call_program("evaluate", "--model_dir=m", "--data_dir=d", flag)
+def test_bad_flags(call_program, untrained, flag):
+    done = call_program("evaluate", f"--model_dir={untrained}", "--data_dir=d", flag)
     assert done.code == 1
     name, value = flag.removeprefix("--").split("=")
     assert name in done.errors.splitlines()[-1]

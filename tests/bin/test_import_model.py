@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from keras_transformer.export import saved_model
-from keras_transformer.model_card import CARD
-from keras_transformer.restoring import restore
+from keras_transformer.store.card import CARD
 from tests.importing import marian_files
 from tests.refusals import check_line
+from tests.restoring import restore
 
 
 def test_marian_model(call_program, tmp_path):
@@ -26,7 +26,7 @@ def test_marian_model(call_program, tmp_path):
     done = call_program("import_model", *flags, "--languages=de,en")
     assert done.code == 0, done.errors
     trained = restore(tmp_path / "model")
-    assert trained.origin.data["languages"] == ["de", "en"]
+    assert trained.card.description.languages == ["de", "en"]
     assert done.result == {
         "model_dir": str(tmp_path / "model"),
         "checkpoint": "step-00000000",
@@ -69,8 +69,10 @@ def test_an_export(untrained, call_program, tmp_path, monkeypatch):
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, theirs)
     assert found.vocabularies.fingerprints == trained.vocabularies.fingerprints
-    assert found.chosen == {"alpha": 1.1, "beam_size": 2}
-    assert found.origin.data == trained.origin.data
+    decoding, description = found.card.decoding, found.card.description
+    assert (decoding.alpha, decoding.beam_size) == (1.1, 2)
+    assert description.languages == trained.card.description.languages
+    assert description.max_length == trained.card.description.max_length
 
     shutil.rmtree(model_dir)
     shutil.rmtree(export_dir / "variables")
@@ -93,7 +95,7 @@ def test_a_parser_remains_a_parser(untrained, call_program, tmp_path):
     flags = [f"--path={folder / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
     done = call_program("import_model", "--format=keras", *flags)
     assert done.code == 0, done.errors
-    found = restore(tmp_path / "model").origin
+    found = restore(tmp_path / "model").card.description
     assert (found.task, found.task_options) == ("parsing", config["task_options"])
 
 
@@ -115,7 +117,7 @@ def test_wrong_paths(call_program, tmp_path):
         ([f"--path={model.parent}"], model, "device", "file"),
         ([f"--path={keras_file}", "--format=keras"], keras_file, "device", "Transformer"),
         ([f"--path={tmp_path}"], "--path", "0 *.npz", "config.json"),
-        ([f"--path={tmp_path}", "--format=keras"], "--path", tmp_path, ".keras"),
+        ([f"--path={tmp_path}", "--format=keras"], "--path", tmp_path, "keras"),
     ):
         done = call_program("import_model", model_dir, *flags)
         assert done.code == 1

@@ -6,9 +6,9 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 from keras_transformer.errors import InputError
-from keras_transformer.evaluation.results import write_results
 from keras_transformer.paper.trained_rows import trained_row
 from keras_transformer.presets import preset
+from keras_transformer.store.results import write_results
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 from tests.configurations import with_settings
 from tests.program_fixtures import PAIRS

@@ -8,13 +8,13 @@ from absl import flags
 
 from keras_transformer.config import TrainingConfig
 from keras_transformer.export import saved_model
-from keras_transformer.restoring import restore
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
 from tests.refusals import check_line
+from tests.restoring import restore
 
 
 def test_defaults_of_flags_are_those_of_the_library(load_program):

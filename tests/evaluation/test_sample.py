@@ -4,7 +4,6 @@ from tensorboard import plugin_util
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.evaluation.sample import SampleAnswers
-from keras_transformer.model_card import ModelOrigin
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.search.config import DecodingConfig
@@ -21,8 +20,8 @@ def translator_of(answers, task_options=None):
     """A Translator, or with `task_options` a Parser, whose answers are given: text -> answer."""
     given = GivenAnswers(lambda text: [(answers[text], -1.0)])
     task = "translation" if task_options is None else "parsing"
-    origin = ModelOrigin(task, task_options or {})
-    card = card_of(TransformerConfig(100), DecodingConfig(1), origin=origin)
+    options = task_options or {}
+    card = card_of(TransformerConfig(100), DecodingConfig(1), task=task, task_options=options)
     translator = Translator(given, given.vocabularies, card)
     return translator if task_options is None else Parser(translator)
 

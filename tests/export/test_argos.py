@@ -14,7 +14,6 @@ from keras_transformer.config import SUFFIXES
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.export.argos import export_argos, sentencepiece_model
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.model_card import ModelOrigin
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
@@ -26,7 +25,7 @@ ENGLISH = ["the dog sees a cat. the cat sleeps.", "an (old) dog runs to the big 
 GERMAN = ["der Hund sieht eine Katze", "grüße, 12 süße Vögel – „schön“ 😀"] * 20
 DIRECTIONS = [Direction("en", "de"), Direction("en", "cs"), Direction("de", "cs")]
 GREEDY = DecodingConfig(beam_size=1, extra_length=3)
-DATA = {"languages": ["en", "de"]}
+LANGUAGES = ["en", "de"]
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +73,12 @@ def as_argos_writes(text):
 
 
 def export(folder, model, vocabularies, directions=None, **origin):
-    card = card_of(model.config, GREEDY, origin=ModelOrigin(**origin), date="2026-11-26")
+    card = card_of(model.config, GREEDY, **origin, date="2026-11-26")
     return export_argos(model, vocabularies, folder, card, directions=directions)["argos"]
 
 
 def test_content(model, shared, tmp_path):
-    (file,) = export(tmp_path / "export", model, shared, data=DATA)
+    (file,) = export(tmp_path / "export", model, shared, languages=LANGUAGES)
     assert file == str(tmp_path / "export" / "translate-en_de.argosmodel")
     package = install(file, tmp_path)
     assert package.name == "translate-en_de"
@@ -100,14 +99,14 @@ def test_content(model, shared, tmp_path):
 
 
 def test_translations_with_one_vocabulary(model, shared, tmp_path):
-    (file,) = export(tmp_path / "export", model, shared, data=DATA)
+    (file,) = export(tmp_path / "export", model, shared, languages=LANGUAGES)
     assert_same_translations(install(file, tmp_path), model, shared, ENGLISH[:2])
 
 
 def test_translations_with_a_vocabulary_for_each_side(separate, tmp_path):
     sizes = {"source_vocab_size": 300, "tie_embeddings": False}
     model = small_model(vocab_size=310, scale=3.0, **sizes)
-    (file,) = export(tmp_path / "export", model, separate, data=DATA)
+    (file,) = export(tmp_path / "export", model, separate, languages=LANGUAGES)
     package = install(file, tmp_path)
     assert_same_translations(package, model, separate, ENGLISH[:2])
     # The package joins the target's pieces as the target vocabulary does.
@@ -172,7 +171,7 @@ def test_an_imported_model_has_its_sentencepiece_model(shared, tmp_path):
     [
         (None, {}, "directions", "none"),
         (["en"], {}, "directions", "'en'"),
-        (["en-de", "en-cs"], {"data": DATA}, "directions", "en-de,en-cs"),
+        (["en-de", "en-cs"], {"languages": LANGUAGES}, "directions", "en-de,en-cs"),
         (["en-fr"], {"task_options": options_of(DIRECTIONS)}, "directions", "'en-fr'"),
         (["en-de"] * 2, {"task_options": options_of(DIRECTIONS)}, "directions", "en-de,en-de"),
     ],
@@ -185,4 +184,5 @@ def test_directions_that_cannot_be(model, shared, tmp_path, directions, origin, 
 def test_wordpiece_is_refused(model, tmp_path):
     vocabulary = learn_subwords(ENGLISH, "wordpiece", 60, tmp_path, 1)
     with refused("vocabulary", "wordpiece"):
-        export(tmp_path / "export", model, VocabularyPair(vocabulary, vocabulary), data=DATA)
+        pair = VocabularyPair(vocabulary, vocabulary)
+        export(tmp_path / "export", model, pair, languages=LANGUAGES)

@@ -19,9 +19,10 @@ from keras_transformer.export.ctranslate2 import (
     transformer_spec,
 )
 from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.model_card import FORMATS, ModelCard, read_card
 from keras_transformer.search.config import DecodingConfig
+from keras_transformer.store.card import ModelCard, read_card
 from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.training.model_directory import describe_unknown_training
 from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
@@ -129,10 +130,10 @@ def exported(model, vocabulary, tmp_path_factory, **settings):
 
 def card_of(model):
     """Makes the card of a model about which little is known."""
+    fingerprints = {"vocabulary_fingerprint": "0123"}
     return ModelCard(
-        config=model.config,
-        decoding=DecodingConfig(),
-        vocabulary_fingerprint="0123",
+        describe_unknown_training(model.config, fingerprints),
+        DecodingConfig(),
         parameters=model.count_params(),
         checkpoint=FACTS,
     )
@@ -263,10 +264,11 @@ def test_directory(vocabulary, tmp_path):
     assert weights < files["model.bin"].stat().st_size < weights + 5000
     assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
     card = json.loads(files["assets.extra/model_card.json"].read_text())
-    assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
-    with refused("export_dir", "of format ctranslate2", about="saved_model"):
-        read_card(folder)
-    assert read_card(folder, formats=FORMATS).format == "ctranslate2"
+    assert (card["checkpoint"]["checkpoint"], card["parameters"]) == (
+        "step-00000007",
+        model.count_params(),
+    )
+    assert read_card(folder).format == "ctranslate2"
     with refused("export_dir", folder):
         export_ctranslate2(model, vocabulary, folder, card_of(model))
     other = dataclasses.replace(card_of(model), checkpoint=CheckpointInfo("other"))
@@ -342,7 +344,9 @@ def test_rotary_positions_need_no_table(vocabulary, tmp_path):
     bias[:SOURCE] = -100  # neither ends nor writes special tokens
     model.logits_embedding.bias.assign(bias)
     folder = tmp_path / "model"
-    card = dataclasses.replace(card_of(model), **vocabulary.fingerprints)
+    card = card_of(model)
+    description = dataclasses.replace(card.description, **vocabulary.fingerprints)
+    card = dataclasses.replace(card, description=description)
     export_ctranslate2(model, vocabulary, folder, card)
     weights = 4 * model.count_params()
     assert weights < (folder / "model.bin").stat().st_size < weights + 5000

@@ -8,11 +8,12 @@ import pytest
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export.directory import check_export_dir, write_export
 from keras_transformer.files.replacing import replaced_folder
-from keras_transformer.model_card import CARD, ModelCard, read_card
 from keras_transformer.search.config import DecodingConfig
+from keras_transformer.store.card import CARD, FORMAT_VERSION, read_card
 from tests.refusals import refused
+from tests.small_models import card_of
 
-MODEL_CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
+MODEL_CARD = card_of(TransformerConfig(100), DecodingConfig())
 
 
 def write(folder):
@@ -26,7 +27,7 @@ def test_card_lists_the_files_and_tells_of_missing_ones(any_folder):
     export = any_folder / "export"
     size = write_export(write, export, MODEL_CARD)
     files = {"part/weights": 5, "saved_model.pb": 3}
-    wanted = {"format_version": 4, **MODEL_CARD.to_json(), "files": files}
+    wanted = {"format_version": FORMAT_VERSION, **MODEL_CARD.to_json(), "files": files}
     assert json.loads((export / CARD).read_text()) == json.loads(json.dumps(wanted))
     assert read_card(export) == MODEL_CARD
     assert size == 8 + (export / CARD).stat().st_size
@@ -112,7 +113,7 @@ def test_a_link_that_leads_to_itself_is_named(tmp_path, use):
 @pytest.mark.parametrize(
     ("path", "received"),
     [
-        ("model", "'model', a model directory"),
+        ("model", f"'model', which has no {CARD}"),
         ("none", f"'none', which has no {CARD}"),
         ("", "''"),
     ],

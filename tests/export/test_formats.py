@@ -9,11 +9,11 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export.formats import FORMATS, check_options, check_weights, export
-from keras_transformer.model_card import ModelCard
 from keras_transformer.search.config import DecodingConfig
 from tests.refusals import refused
+from tests.small_models import card_of
 
-CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
+CARD = card_of(TransformerConfig(100), DecodingConfig())
 SHARED = ["vocabularies", "export_dir", "card", "overwrite"]
 
 

@@ -22,10 +22,12 @@ from keras_transformer.export.onnx import export_onnx
 from keras_transformer.export.onnx_graph import Tensor
 from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
 from keras_transformer.model.transformer import shift_right
-from keras_transformer.model_card import read_card
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import int8_matrix
 from keras_transformer.search.weights import Linear
+from keras_transformer.store.card import read_card
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
@@ -259,8 +261,9 @@ def test_directory(paper, vocabularies):
         graph = onnx.load(folder / f"{name}.onnx")
         (opset,) = graph.opset_import  # only the standard's operators
         assert (opset.domain, opset.version, graph.ir_version) == ("", 17, 8)
-    with refused("export_dir", "of format onnx"):
-        read_card(folder)
+    assert read_card(folder).format == "onnx"
+    with refused("path", "of format onnx", about="saved_model"):
+        open_model(ModelPath(folder))
     with refused("export_dir", folder):
         exported(model, vocabularies, folder)
 

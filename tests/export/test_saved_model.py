@@ -26,13 +26,11 @@ from docs.site import reference
 from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.export import saved_model
-from keras_transformer.export.saved_model import export_saved_model, load_signatures
+from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
-from keras_transformer.restoring import restore
 from keras_transformer.search import matrices
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
@@ -40,12 +38,17 @@ from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
 from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
 from keras_transformer.search.weights import read_weights, variables_of
+from keras_transformer.store.card import CARD, FORMAT_VERSION, ModelCard, read_card
+from keras_transformer.store.decoding import search_settings
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
-from keras_transformer.translate.texts import search_settings
+from keras_transformer.training.model_directory import describe_unknown_training
 from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
 from tests.refusals import refused
+from tests.restoring import restore
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
 LINES = ["the cat", "", "a dog ran to the house", "  ", "😀 unseen Ω", "x" * 300, "a\tb\x07"]
@@ -87,16 +90,22 @@ def pair_of(tokenizer):
 
 
 def card_of(model, tokenizer, weights="float32"):
+    fingerprints = {"vocabulary_fingerprint": tokenizer.fingerprint}
+    description = describe_unknown_training(model.config, fingerprints)
     return ModelCard(
-        config=model.config,
-        decoding=DECODING,
-        vocabulary_fingerprint=tokenizer.fingerprint,
+        dataclasses.replace(description, preset="tiny"),
+        DECODING,
         parameters=model.count_params(),
-        origin=ModelOrigin(preset="tiny"),
         checkpoint=CheckpointInfo("step-00000007", 7),
         weights=weights,
         date="2017-06-12",
     )
+
+
+def signatures_of(folder):
+    """Loads the graphs of an export."""
+    stored = open_model(ModelPath(folder))
+    return stored.load({}).engine.graphs
 
 
 def make_model(vocab_size):
@@ -193,7 +202,7 @@ def bpe(exported):
 @pytest.fixture(scope="module")
 def signatures(exported):
     """All signatures of the "bpe" export, by name."""
-    named = load_signatures(exported).named
+    named = signatures_of(exported).named
     gc.collect()
     return named
 
@@ -600,14 +609,16 @@ def test_model_card(parts, exports):
     card = json.loads((export_dir / CARD).read_text())
     others = {"format_version": card["format_version"], "files": card["files"]}
     assert card == json.loads(json.dumps({**exports["wordpiece"].card.to_json(), **others}))
-    assert (card["format_version"], card["date"], card["preset"]) == (4, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"]) == (FORMAT_VERSION, "2017-06-12")
     assert card["tensorflow"] == tf.__version__
-    assert (card["task"], card["task_options"]) == ("translation", {})
-    assert (card["checkpoint"], card["step"]) == ("step-00000007", 7)
-    assert (card["beam_size"], card["alpha"], card["max_source_length"]) == (3, 0.6, 12)
-    assert card["vocabulary_fingerprint"] == tokenizer.fingerprint
+    description, decoding = card["description"], card["decoding"]
+    assert (description["task"], description["task_options"]) == ("translation", {})
+    assert (card["checkpoint"]["checkpoint"], card["checkpoint"]["step"]) == ("step-00000007", 7)
+    limits = (decoding["beam_size"], decoding["alpha"], decoding["max_source_length"])
+    assert limits == (3, 0.6, 12)
+    assert description["vocabulary_fingerprint"] == tokenizer.fingerprint
     assert card["parameters"] == model.count_params()
-    assert card["config"]["d_model"] == 16
+    assert (description["preset"], description["model"]["d_model"]) == ("tiny", 16)
     files = [path for path in export_dir.rglob("*") if path.is_file() and path.name != CARD.name]
     sizes = {path.relative_to(export_dir).as_posix(): path.stat().st_size for path in files}
     assert card["files"] == sizes

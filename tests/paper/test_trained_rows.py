@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from keras_transformer.evaluation.results import write_results
 from keras_transformer.paper.published import TABLE_3
 from keras_transformer.paper.tables import table_1, table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import (
@@ -15,6 +14,7 @@ from keras_transformer.paper.trained_rows import (
     trained_row,
 )
 from keras_transformer.presets import preset
+from keras_transformer.store.results import write_results
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 from tests.configurations import with_settings
 from tests.refusals import refused

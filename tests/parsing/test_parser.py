@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model_card import ModelOrigin
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.search.config import DecodingConfig
@@ -19,8 +18,7 @@ def make(*answers, linearisation=None):
     remaining = iter(answers)
     given = GivenAnswers(lambda text: next(remaining))
     options = dataclasses.asdict(linearisation or Linearisation())
-    origin = ModelOrigin(task="parsing", task_options=options)
-    card = card_of(TransformerConfig(100), DecodingConfig(1), origin=origin)
+    card = card_of(TransformerConfig(100), DecodingConfig(1), task="parsing", task_options=options)
     return Parser(Translator(given, given.vocabularies, card)), given.texts
 
 

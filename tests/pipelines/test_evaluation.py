@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from keras_transformer.evaluation.results import read_results
 from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
+from keras_transformer.store.results import read_results
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.metadata import read_metadata, write_metadata

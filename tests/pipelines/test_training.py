@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.restoring import restore
 from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
@@ -25,6 +24,7 @@ from pipelines.training import train_on
 from tests.processes import ROOT
 from tests.program_fixtures import make_model_dir
 from tests.refusals import refused
+from tests.restoring import restore
 
 SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "tokens_per_batch": 256}
 

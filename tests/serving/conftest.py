@@ -8,6 +8,7 @@ import pytest
 
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import require
+from keras_transformer.languages import model_languages
 from keras_transformer.translate.answer_counts import AnswerCounts
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
@@ -19,10 +20,23 @@ ALIGNMENT = [0, 1, 1, 2, 3, 4]
 
 
 class FakeCard(dict):
-    """Replaces a ModelCard; GET /model answers with it."""
+    """A card as GET /model shows it, whose fields a test may change."""
 
-    def to_json(self):
+    def flat(self):
         return dict(self)
+
+    @property
+    def description(self):
+        return types.SimpleNamespace(
+            task=self.get("task"),
+            task_options=self.get("task_options") or {},
+            languages=(self.get("data") or {}).get("languages"),
+        )
+
+    @property
+    def languages(self):
+        evaluation = self.get("evaluation") or {}
+        return model_languages(self.description, evaluation.get("languages"))
 
 
 class FakeTranslator:

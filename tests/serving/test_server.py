@@ -30,7 +30,7 @@ from keras_transformer.serving.server import listening_socket, serve
 fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False, from_memory=False)
 
 class Slow:
-    card = types.SimpleNamespace(to_json=dict)
+    card = types.SimpleNamespace(flat=dict, languages=None)
     engine = types.SimpleNamespace(functions=[])
     config = types.SimpleNamespace(beam_size=1, is_greedy=False)
     def translate(self, sentences):

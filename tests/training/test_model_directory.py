@@ -10,7 +10,6 @@ from keras_transformer.training.model_directory import (
     ModelDescription,
     check_model_dir,
     create_or_check,
-    described_in,
     read_description,
     remove_unfinished_files,
     require_new,
@@ -98,7 +97,6 @@ def test_what_a_run_left_before_its_first_checkpoint_is_no_other_content(
         lambda: check_model_dir("", DESCRIPTION),
         lambda: require_new(""),
         lambda: read_description(""),
-        lambda: described_in(""),
     ],
 )
 def test_an_empty_name_is_not_the_working_directory(use):

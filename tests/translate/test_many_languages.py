@@ -5,7 +5,6 @@ import pytest
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.model_card import ModelOrigin
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
@@ -35,7 +34,7 @@ def translator_of(model_and_engine, vocabularies):
     def make(directions):
         model, engine = model_and_engine
         options = options_of(directions) if directions else {}
-        card = card_of(model.config, OPTIONS, origin=ModelOrigin(task_options=options))
+        card = card_of(model.config, OPTIONS, task_options=options)
         return TextTranslator(engine, vocabularies, card)
 
     return make

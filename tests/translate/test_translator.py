@@ -16,13 +16,13 @@ from keras_transformer.config import EOS_ID
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.formats import read_document
 from keras_transformer.markup import well_formed
-from keras_transformer.model_card import ModelOrigin
-from keras_transformer.restoring import TrainedModel
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.search.engine import Found
 from keras_transformer.search.weights import variables_of
+from keras_transformer.store.stored_model import trained_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.training.model_directory import describe_unknown_training
 from keras_transformer.translate.answers import translations
 from keras_transformer.translate.batches import length_batches
 from keras_transformer.translate.translator import Translator
@@ -512,9 +512,12 @@ def test_an_ensemble_has_the_fewest_positions_of_its_models(characters, make_mod
     options = DecodingConfig(2, max_source_length=20, extra_length=5)
     infos = (CheckpointInfo("a", 1),) * 2
     for models in ((few, many), (many, few)):
-        trained = TrainedModel(models, characters, ModelOrigin(), CheckpointInfo("a"), infos)
+        description = describe_unknown_training(models[0].config, characters.fingerprints)
+        facts = {"checkpoint": CheckpointInfo("a"), "ensemble": infos}
+        trained = trained_model(models, characters, description, **facts)
         engine = engine_of(list(models), characters, options)
-        translator = Translator(engine, characters, trained.card(options))
+        card = dataclasses.replace(trained.card, decoding=options)
+        translator = Translator(engine, characters, card.with_options({}))
         assert (translator.source_limit, translator.target_limit) == (8, 8)
         (score,) = translator.score(["abc"], ["abcdefghijklmnop"])
         assert score.tokens == 8 and score.truncated
@@ -636,8 +639,8 @@ def test_terms_of_documents_overrule_a_memory_without_them(translator_of, model)
 
 
 def test_the_language_of_a_document_is_that_of_the_data(model, characters):
-    origin = ModelOrigin(data={"languages": ["de", "en"]})
-    translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
+    options = DecodingConfig(beam_size=1)
+    translator = translator_with(model, characters, options, languages=["de", "en"])
     assert translator.document_translator().language == "de"
     assert translator.document_translator("fr").language == "fr"
 

@@ -19,7 +19,7 @@ from keras_transformer.export.onnx import graph_files
 from keras_transformer.export.web.page_vocabulary import page_vocabulary
 from keras_transformer.files.paths import to_path
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.model_card import ModelCard
+from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 PACKAGE = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ def export_web(
     """
     onnx = import_extra("onnx")
     files_of_runtime = runtime_files(runtime)
-    task = card.origin.task
+    task = card.description.task
     require(task == "translation", "model", "must be a translation model", f"a {task} model")
     card = dataclasses.replace(card, onnx=onnx.__version__)
     of_model = graph_files(model, card.weights)
@@ -146,7 +146,7 @@ def export_web(
     service_worker = shell.pop(SERVICE_WORKER)
 
     described = _described(of_model) | files_of_runtime.described
-    version = _version({**shell, "card": _json(card.to_json()), "files": _json(described)})
+    version = _version({**shell, "card": _json(card.flat()), "files": _json(described)})
     content = {"version": version, "card": _shown(card), "files": described}
     shell["model.json"] = _json(content)
     kept = json.dumps(["./", *sorted(shell)])
@@ -170,7 +170,7 @@ def _shown(card: ModelCard) -> dict[str, Any]:
     """Returns the model's facts for the page, in the form of GET /model (serving/responses.py)."""
     limits = card.decoding.limits(card.config)
     return {
-        **card.to_json(),
+        **card.flat(),
         "in_browser": True,
         "formats": ["text"],  # of files that the page opens
         "signatures": ["search_ids"],

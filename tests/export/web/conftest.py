@@ -1,5 +1,6 @@
 """The page for a small model, and node, which runs the page's modules without a browser."""
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -27,10 +28,11 @@ def export_of(untrained, made_once):
     def exported(name, runtime, weights="float32"):
         def make(folder):
             from keras_transformer.export.web.page import export_web
-            from keras_transformer.restoring import decoding_config, restore
+            from tests.restoring import restore
 
             trained = restore(untrained, "average:2")
-            card = trained.card(decoding_config(trained, beam_size=3), weights=weights)
+            card = trained.card.with_options({"beam_size": 3})
+            card = dataclasses.replace(card, weights=weights)
             page = folder / "page"
             export_web(trained.model, trained.vocabularies, page, card, runtime=runtime)
 

@@ -13,8 +13,8 @@ from keras_transformer.export.web.page import (
     export_web,
     runtime_files,
 )
-from keras_transformer.model_card import ModelOrigin
 from keras_transformer.search.config import DecodingConfig
+from keras_transformer.store.card import read_card
 from tests.export.web.conftest import SCRIPTS
 from tests.refusals import refused
 from tests.small_models import card_of
@@ -49,12 +49,10 @@ def test_the_folder_has_all_that_the_page_asks_for(export_of, no_runtime):
 
 def test_what_the_page_knows_of_the_model(export_of, no_runtime):
     folder = export_of("no-runtime", no_runtime)
-    card = json_of(folder / "assets.extra" / "model_card.json")
+    card = read_card(folder).flat()
     shown = json_of(folder / "model.json")["card"]
-    assert {name: shown[name] for name in card if name not in ("format_version", "files")} == {
-        **{name: card[name] for name in card if name not in ("format_version", "files")},
-        "max_source_length": 32,
-    }
+    known = {name: shown[name] for name in card}
+    assert known == json.loads(json.dumps({**card, "max_source_length": 32}))
     assert (shown["beam_size"], shown["max_target_length"]) == (3, 82)
     assert shown["in_browser"] and shown["formats"] == ["text"]
 
@@ -86,6 +84,6 @@ def test_a_folder_that_is_not_the_runtimes(no_runtime, tmp_path, missing):
 
 def test_models_that_do_not_translate_are_refused(model, characters, no_runtime, tmp_path):
     options = DecodingConfig()
-    card = card_of(model.config, options, origin=ModelOrigin(task="parsing"))
+    card = card_of(model.config, options, task="parsing")
     with refused("model", "parsing"):
         export_web(model, characters, tmp_path / "page", card, runtime=no_runtime)

@@ -39,7 +39,10 @@ class Lattice:
 
     def __init__(self, table):
         self.table = table
-        self.card = {"config": {"positions": "none"}, "max_source_length": 99, "extra_length": 9}
+        self.card = {
+            "description": {"model": {"positions": "none"}},
+            "decoding": {"max_source_length": 99, "extra_length": 9},
+        }
         self.empty = None
 
     def next(self, token, state):

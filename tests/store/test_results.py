@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from keras_transformer.evaluation.results import read_results, read_training, write_results
+from keras_transformer.store.results import read_results, read_training, write_results
 from tests.refusals import refused
 
 

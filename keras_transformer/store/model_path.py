@@ -1,0 +1,70 @@
+"""The path of a model, and which of its weights to use."""
+
+import dataclasses
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.errors import require
+from keras_transformer.fields import shown
+
+AnyPath = str | os.PathLike
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelPath:
+    """Where a model is, and which of its weights to use.
+
+    Args:
+        path: a model directory from training, a checkpoint in one, an export, or a .keras file next
+            to its vocabulary. Several paths form an ensemble.
+        checkpoint: for each model directory: "latest", "best" (in validation), "average:K" (the
+            mean of the last K), or a checkpoint's path; several, separated by commas, are averaged.
+            None for the one chosen for the directory, or else the latest.
+        adapter: the directory of an adapter trained for this model (LoRA), or a checkpoint in one;
+            None to add none.
+        adapter_scale: a factor on the adapter's updates; None for 1.
+        argument: the caller's name for `path`, for errors.
+
+    Raises:
+        InputError: for anything but a path or a list of paths, such as a Keras model; for an
+            adapter of an ensemble; and for a scale that is negative or not finite.
+    """
+
+    path: AnyPath | Sequence[AnyPath]
+    checkpoint: str | None = None
+    adapter: AnyPath | None = None
+    adapter_scale: float | None = None
+    argument: str = "path"
+
+    def __post_init__(self):
+        _check_path(self.path, self.argument)
+        scale = self.adapter_scale
+        is_amount = scale is None or 0 <= scale < math.inf
+        require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(scale))
+        if len(self.paths) > 1:
+            rule = "must be used with one model, not with an ensemble"
+            require(self.adapter is None, "adapter", rule, self.adapter)
+            require(scale is None, "adapter_scale", rule, scale)
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """The path of each model."""
+        return [self.path] if isinstance(self.path, str | os.PathLike) else list(self.path)
+
+
+def _check_path(path: Any, argument: str) -> None:
+    rule = (
+        "must be a keras model in a file: save it next to its vocabulary files with model.save, as "
+        "FOLDER/model.keras, and load that"
+    )
+    keras = sys.modules.get("keras")  # without it, there is no such model
+    require(keras is None or not isinstance(path, keras.Model), argument, rule, shown(path))
+    is_single = isinstance(path, str | os.PathLike)
+    paths = [path] if is_single else path
+    is_list = isinstance(paths, Sequence) and len(paths) > 0
+    are_paths = is_list and all(isinstance(one, str | os.PathLike) for one in paths)
+    require(are_paths, argument, "must be a path, or a list of paths", shown(path))
+    require(all(os.fspath(one) for one in paths), argument, "must be given", "''")
