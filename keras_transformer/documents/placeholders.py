@@ -8,8 +8,7 @@ import re
 
 from keras_transformer.documents.segments import Segment
 
-# A list marker, or a quote marker in an e-mail: "-", "2)", ">". The pattern means the same in
-# Python and in RE2, which TensorFlow uses.
+# A list marker, or a quote marker in an e-mail: "-", "2)", ">".
 ITEM_SIGN = r"(?:[-=–—]*>+|[-–—*+#•‣⁃◦∙·→⇒■-◿]+|\[[ xX]?\]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,4})\))"
 
 # A full stop or a bracket at the end of a URL belongs to the sentence; paired brackets do not.
