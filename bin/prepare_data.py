@@ -63,8 +63,8 @@ def main() -> dict[str, Any]:
     rule = "must list kinds and their shares, each kind once, such as upper:0.05,typos:0.1"
     values["augment"] = items("augment", float, rule) if FLAGS.augment else None
     config = PreparationConfig(**values)
-    require_company("length_unit", ["length_limits", "length_ratio"])
-    require_company("script_share", ["scripts"])
+    require_any_of("length_unit", ["length_limits", "length_ratio"])
+    require_any_of("script_share", ["scripts"])
     source = make_source(FLAGS.dataset, source_options(), config)
     if FLAGS.runner == "local":
         is_given = FLAGS["pipeline_options"].present
@@ -118,7 +118,7 @@ def items(name: str, kind: Callable[[str], Any], rule: str) -> dict[str, Any]:
     return parsed
 
 
-def require_company(name: str, others: list[str]) -> None:
+def require_any_of(name: str, others: list[str]) -> None:
     """Rejects a flag that modifies others when none of those is given."""
     is_used = any(FLAGS[other].present for other in others)
     rule = f"must be given with {' or '.join(f'--{other}' for other in others)}"

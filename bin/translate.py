@@ -83,7 +83,7 @@ define_flags(SamplingConfig, "sampling")
 define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
 
-OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "seed")
 OF_LINES = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
 OF_DOCUMENTS = ("format", "columns", "language", "case")
 
@@ -101,7 +101,7 @@ def main():
         document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
         document.check_content()
     sampling = sampling_config()
-    stored = open_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
+    stored = open_model_flags(fixed_in_export=("sample", *SAMPLING_FLAGS))
     if document is not None and is_unreadable(document):
         document = dataclasses.replace(document, output=new_output(document, stored))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
@@ -173,10 +173,10 @@ def sampling_config():
     """Returns how to sample, or None for a search."""
     from keras_transformer.errors import require
 
-    for name in OF_SAMPLING:
+    for name in SAMPLING_FLAGS:
         is_free = FLAGS.sample or not FLAGS[name].present
         require(is_free, name, "must be given with --sample", FLAGS[name].value)
-    return SamplingConfig(*[FLAGS[name].value for name in OF_SAMPLING]) if FLAGS.sample else None
+    return SamplingConfig(*[FLAGS[name].value for name in SAMPLING_FLAGS]) if FLAGS.sample else None
 
 
 if __name__ == "__main__":

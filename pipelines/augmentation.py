@@ -64,9 +64,9 @@ def augment(
             - "upper": copies in capitals;
             - "title": copies with a capital at the beginning of each word;
             - "typos": copies whose source has typos, see `text_changes.with_typos`;
-            - "no_stop": copies without the full stop at the end; - "words": pairs of single words
-            that translate each other in the training pairs, the most frequent first; see
-            `word_pairs.frequent_word_pairs`.
+            - "no_stop": copies without the full stop at the end;
+            - "words": pairs of single words that translate each other in the training pairs, the
+              most frequent first; see `word_pairs.frequent_word_pairs`.
 
             Copies with an unchanged source are left out, so there may be fewer, also of words.
         seed: determines the copies.

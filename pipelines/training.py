@@ -100,7 +100,7 @@ def train_on(
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_set, description, sample_sentences)
         contexts.enter_context(data_set.damage_named())
-        contexts.enter_context(_lacks_named(model_dir))
+        contexts.enter_context(_explain_out_of_memory(model_dir))
         if cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process can change it
@@ -121,7 +121,7 @@ def train_on(
 
 
 @contextlib.contextmanager
-def _lacks_named(model_dir: str | os.PathLike) -> Iterator[None]:
+def _explain_out_of_memory(model_dir: str | os.PathLike) -> Iterator[None]:
     """In the block, makes errors name the device's lack of memory, or the disk's lack of space.
 
     Raises:

@@ -82,7 +82,7 @@ def empty_pool(shape: list) -> tf.Tensor:
     """Makes keys or values, float32 [B, H, 1, K, d], whose memory `written` may overwrite.
 
     An empty tensor would have no memory, and the graph optimizer lets equal tensors share memory:
-        hence room for one position, and a deep copy.
+    hence room for one position, and a deep copy.
     """
     return tf.raw_ops.DeepCopy(x=tf.zeros(shape))
 

@@ -4,9 +4,8 @@ A model encodes each source once, and then decodes one target position at a time
 values of earlier positions in a cache; or it decodes all positions of a given target at once. The
 results equal those of model/transformer.py, whose layers compute all target positions for training:
 a test compares the two for every configuration option. Axis letters are those in
-keras_transformer/__init__.py. Rows are the vectors multiplied by a
-
-matrix: all positions, or beams, of all sentences, [B P, D].
+keras_transformer/__init__.py. Rows are the vectors multiplied by a matrix: all positions, or beams,
+of all sentences, [B P, D].
 """
 
 from collections.abc import Callable, Sequence

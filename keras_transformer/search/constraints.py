@@ -111,7 +111,7 @@ def allocate_beam(
 
     Example:
         Four hypotheses have 0, 2, 2 and 1 tokens of their only phrase, which has three tokens.
-            There is room for three: one from each bank precedes the second one with two tokens.
+        There is room for three: one from each bank precedes the second one with two tokens.
 
         >>> counts = tf.constant([[[0], [2], [2], [1]]])
         >>> progress = PhraseProgress(counts, counts == 3)

@@ -135,11 +135,11 @@ def _log_end(state: RunState, training_config: TrainingConfig) -> None:
         logging.info("%s at step %d: run the command again to resume", stopped, state.step)
         return
     if state.started is None:
-        told = "this run has already ended at step %d: to continue it, raise %s"
-        logging.info(told, state.step, stopped)
+        message = "this run has already ended at step %d: to continue it, raise %s"
+        logging.info(message, state.step, stopped)
     if state.step < training_config.warmup_steps:
-        told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
-        logging.warning(told, state.step, training_config.warmup_steps, stopped)
+        message = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
+        logging.warning(message, state.step, training_config.warmup_steps, stopped)
 
 
 def _make_step(
@@ -154,9 +154,9 @@ def _make_step(
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         if rows < parts:
-            told = "batches of the longest sentences have fewer rows (%d) than parts (%d, "
-            told += "replicas x accumulate_steps): some are empty; raise tokens_per_batch"
-            logging.warning(told, rows, parts)
+            message = "batches of the longest sentences have fewer rows (%d) than parts (%d, "
+            message += "replicas x accumulate_steps): some are empty; raise tokens_per_batch"
+            logging.warning(message, rows, parts)
     if config.xla == "on" and data.lengths is not None:
         step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
         shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)
@@ -285,8 +285,8 @@ class _Run:
         if state.step == state.decision.saved_step:
             return
         if state.skipped_in_row:
-            told = "gradients were not finite at the end: %s, not saved; %s"
-            logging.warning(told, self._skipped_steps(), self._last_good_checkpoint())
+            message = "gradients were not finite at the end: %s, not saved; %s"
+            logging.warning(message, self._skipped_steps(), self._last_good_checkpoint())
             return
         self.validate_and_save()
         self.decide()

@@ -71,8 +71,8 @@ class WarmupToZero(WarmupInverseSquareRoot):
         """The rate after the warm-up, without the factors `scale` and d_model^-0.5."""
         total_steps = ops.cast(self.total_steps, "float32")
         steps_left = total_steps + 1 - step_num
-        steps_of_the_fall = ops.maximum(total_steps + 1 - self.warmup_steps, 1)
-        share = ops.clip(steps_left / steps_of_the_fall, 0.0, 1.0)
+        decay_steps = ops.maximum(total_steps + 1 - self.warmup_steps, 1)
+        share = ops.clip(steps_left / decay_steps, 0.0, 1.0)
         if self.shape == "cosine":
             share = (1 - ops.cos(math.pi * share)) / 2
         return self.warmup_steps**-0.5 * share

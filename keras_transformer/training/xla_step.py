@@ -107,8 +107,8 @@ class XlaTrainingStep(TrainingStep):
                 seconds = time.monotonic() - started
                 self.compiled_shapes[shape] = seconds
                 count = len(self.compiled_shapes)
-                told = "XLA: %dx%d took %.1f s, compilation %d"
-                logging.info(told, shape.rows, shape.length, seconds, count)
+                message = "XLA: %dx%d took %.1f s, compilation %d"
+                logging.info(message, shape.rows, shape.length, seconds, count)
         return sums
 
     # With a signature, one trace serves all shapes; XLA compiles the inner part for each of them.
