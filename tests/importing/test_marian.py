@@ -12,7 +12,6 @@ from keras_transformer.export.graph_vocabulary import GraphVocabulary
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
-from keras_transformer.languages import model_languages
 from keras_transformer.loading import load
 from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.training.model_directory import read_description
@@ -79,7 +78,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     import_marian(folder, tmp_path / "model", ["en"])
     several = load(tmp_path / "model", beam_size=1)
     assert set(several.target_languages) == {"de", "cs"}
-    known = model_languages(several.card.to_json())
+    known = several.card.languages
     assert {str(each) for each in known.directions} == {"en-de", "en-cs"}
     text = SOURCES[0]
     named = several.translate([text], to="de")
