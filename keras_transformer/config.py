@@ -208,7 +208,12 @@ class TrainingConfig:
     def __post_init__(self):
         check_fields(self)
         if self.lora_rank is None:
-            require(self.lora_alpha is None, "lora_alpha", "requires lora_rank", self.lora_alpha)
+            require(
+                self.lora_alpha is None,
+                "lora_alpha",
+                "must be given with lora_rank",
+                self.lora_alpha,
+            )
         elif self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", float(self.lora_rank))
         rule = f"must be at most tokens_per_batch={self.tokens_per_batch}"

@@ -244,4 +244,4 @@ class TextTranslator(Translator):
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Raises an InputError: only the Parser of a parsing model returns trees."""
         received = "a translation model, which has translate, score and attention"
-        raise InputError("parse", "is only available for a parsing model", received)
+        raise InputError("parse", "must only be used with a parsing model", received)

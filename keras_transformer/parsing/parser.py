@@ -117,7 +117,9 @@ class Parser:
             InputError: for any other option of `Translator.translate`.
         """
         for name, value in others.items():
-            require(not value, name, "is only available for a translation model", "a parsing model")
+            require(
+                not value, name, "must only be used with a translation model", "a parsing model"
+            )
         words = [_words(text) for text in as_texts(texts, "texts")]
         sources = [" ".join(row) for row in words]
         answers = self._translator.translate(sources, progress, target_prefixes, scores=scores)
