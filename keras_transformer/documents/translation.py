@@ -185,11 +185,12 @@ class DocumentTranslator:
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Splits a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
+        text = segment.text
         within, tabs = _places_within(segment), _places_after_tabs(segment)
         spans: list[Span] = []
-        found = split(segment.text, self.language, tabs)
+        found = split(text, self.language, tabs)
         is_plain = len(found) > 1 and _is_plain(_marks_in(segment.nodes))
-        if is_plain and self.model.knows(segment.text):  # the memory has them as one sentence
+        if is_plain and self.model.knows(text):  # the memory has them as one sentence
             found = [(found[0][0], found[-1][1])]
         for start, end in found:
             if spans and start in within:

@@ -158,7 +158,7 @@ class Translator:
             texts,
             progress=progress,
             target_prefixes=target_prefixes,
-            aligned=[aligned] * len(texts),
+            aligned=[True] * len(texts) if aligned else (),
             required_phrases=required_phrases,
             scores=scores,
         )
@@ -234,7 +234,7 @@ class Translator:
                 phrases=None if phrases is None else _chosen(phrases, batch),
                 exact=exact,
                 alpha=self.config.alpha,
-                aligned=_chosen(aligned, batch) if any(aligned) else (),
+                aligned=_chosen(aligned, batch) if aligned else (),
             )
             for batch in batches
         ]
