@@ -4,13 +4,18 @@ Each kind is one object, which all others ask: the layers for training (position
 attention.py), the search, the exports, and the configuration. To add a kind, add a class and a row
 of POSITIONS: training and search then compute it, and exports refuse it until they support it.
 
-config.py imports this module before Keras is needed, so functions import Keras where they use it.
+config.py imports this module before NumPy and Keras are needed, so functions import them where they
+use them.
 """
 
-import numpy as np
+import abc
+from typing import TYPE_CHECKING
 
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class PositionKind:
@@ -62,9 +67,10 @@ class PositionKind:
         return vectors
 
 
-class AddedPositions(PositionKind):
+class AddedPositions(PositionKind, abc.ABC):
     """The base class of kinds that only add a vector to each embedding."""
 
+    @abc.abstractmethod
     def vectors(self, positions, d_model: int, rows=None):
         """Returns the vectors to add, [T, D], in any floating dtype.
 
@@ -73,7 +79,6 @@ class AddedPositions(PositionKind):
             d_model: D.
             rows: as for `add`.
         """
-        raise NotImplementedError
 
     def add(self, embeddings, positions, rows=None):
         from keras import ops
@@ -165,7 +170,7 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
 
     is_even = d_model > 0 and d_model % 2 == 0
     require(is_even, "d_model", "must be an even number for sinusoids", d_model)
-    rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
+    rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype("float32"))
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
     return ops.reshape(pairs, (-1, d_model))  # [T, D]
@@ -185,6 +190,7 @@ def rotate(vectors, positions):
     Returns:
         [..., T, d], in the dtype of `vectors`; the angles are computed in float32.
     """
+    import numpy as np
     from keras import ops
 
     width = vectors.shape[-1]
@@ -200,18 +206,22 @@ def rotate(vectors, positions):
     return vectors * cosines + turned * sines
 
 
-def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
+def frequencies(d_model: int, divisor: int | None = None) -> "np.ndarray":
     """Returns 1 / 10000^(2i/divisor) for i = 0, 1, ...: float64 [D/2], in radians per position."""
+    import numpy as np
+
     return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / (divisor or d_model))
 
 
-def shift_matrix(offset: int, d_model: int) -> np.ndarray:
+def shift_matrix(offset: int, d_model: int) -> "np.ndarray":
     """Makes the matrix M with PE(pos + offset) = M PE(pos) for any pos: float64 [D, D].
 
     Section 3.5: "for any fixed offset k, PE(pos+k) can be represented as a linear function of
     PE(pos)". With b = offset * frequency, sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) =
     -sin b sin a + cos b cos a. The offset may be negative.
     """
+    import numpy as np
+
     angles = offset * frequencies(d_model)
     even, odd = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
     matrix = np.zeros((d_model, d_model))
