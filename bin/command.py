@@ -45,6 +45,7 @@ except ModuleNotFoundError as error:
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
+from keras_transformer.fields import options_of  # noqa: E402
 from keras_transformer.files.paths import to_path  # noqa: E402
 from keras_transformer.search.config import DecodingConfig  # noqa: E402
 
@@ -134,11 +135,9 @@ def define_flags(config: type, heading: str) -> None:
         heading: shown above these flags by --help.
     """
     kinds = typing.get_type_hints(config, include_extras=True)
-    for field in dataclasses.fields(config):
-        if "help" in field.metadata and field.name in vars(config)["__annotations__"]:
-            define_flag(
-                field.name, kinds[field.name], field.default, field.metadata["help"], heading
-            )
+    for name, field in options_of(config).items():
+        if name in vars(config)["__annotations__"]:
+            define_flag(name, kinds[name], field.default, field.metadata["help"], heading)
 
 
 def define_flag(
@@ -210,8 +209,7 @@ def define_model_flags(takes_exports: bool = True) -> None:
 
 def search_fields() -> dict[str, dataclasses.Field]:
     """Returns the search options that are flags, by name."""
-    fields = dataclasses.fields(DecodingConfig)
-    return {field.name: field for field in fields if "help" in field.metadata}
+    return options_of(DecodingConfig)
 
 
 def given_search_flags() -> dict[str, Any]:

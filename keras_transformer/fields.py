@@ -48,6 +48,11 @@ def option(default: Any, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"help": help})
 
 
+def options_of(kind: type) -> dict[str, dataclasses.Field]:
+    """Returns the fields of a dataclass that were made with `option`, by name."""
+    return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
+
+
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
 # TensorFlow counts tokens and positions in 32 bits, and adds some of them.

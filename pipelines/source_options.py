@@ -4,11 +4,11 @@ To add a source, write its file, with a dataclass of its options, and add a row 
 options then are arguments of keras_transformer.prepare and flags of the program.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from keras_transformer.errors import require
+from keras_transformer.fields import options_of
 from pipelines.file_options import FileOptions
 from pipelines.preparation_config import PreparationConfig
 from pipelines.sources import GrammarOptions, Source
@@ -26,14 +26,9 @@ SOURCES = {
 }
 
 
-def option_names(options: type) -> list[str]:
-    """Returns the names of a source's options."""
-    return [field.name for field in dataclasses.fields(options) if "help" in field.metadata]
-
-
 # The options of all sources; some have the same.
 OPTION_NAMES = list(
-    dict.fromkeys(name for options in SOURCES.values() for name in option_names(options))
+    dict.fromkeys(name for options in SOURCES.values() for name in options_of(options))
 )
 
 
@@ -55,6 +50,6 @@ def make_source(dataset: str, given: Mapping[str, Any], config: PreparationConfi
     options = SOURCES[key]
     for option, value in given.items():
         rule = f"must not be given with dataset={dataset}"
-        require(option in option_names(options), option, rule, value)
+        require(option in options_of(options), option, rule, value)
     named = {"name": name} if colon else {}
     return options(**named, **given).source(config)

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from keras_transformer.fields import Rule
+from keras_transformer.fields import Rule, options_of
 
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 CHOICES = "be one of "
@@ -92,8 +92,8 @@ def comments(kind: type) -> dict[str, str]:
             first -= 1
         above = " ".join(on_line[line] for line in range(first, node.lineno))
         found[node.target.id] = on_line.get(node.end_lineno, above)
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    helps = {field.name: field.metadata["help"] for field in fields if "help" in field.metadata}
+    options = options_of(kind) if dataclasses.is_dataclass(kind) else {}
+    helps = {name: field.metadata["help"] for name, field in options.items()}
     return {**found, **helps}
 
 

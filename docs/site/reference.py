@@ -29,6 +29,7 @@ from docs.site.fields import (  # noqa: E402
     table,
     type_and_rule,
 )
+from keras_transformer.fields import options_of  # noqa: E402
 
 NOTICE = "<!-- Written by docs/site/reference.py: change what it describes, not this page. -->"
 # What the presets are counted for: the guide's small vocabulary, and section 5.1's.
@@ -162,10 +163,9 @@ def preparation_page() -> str:
 
 def help_table(kind: type) -> str:
     """The fields of a dataclass that are flags, each with its help text."""
-    described = [field for field in dataclasses.fields(kind) if "help" in field.metadata]
     rows = [
-        [f"`{field.name}`", default_of(field), linked(field.metadata["help"])]
-        for field in described
+        [f"`{name}`", default_of(field), linked(field.metadata["help"])]
+        for name, field in options_of(kind).items()
     ]
     return table(["Option", "Default", "What it is"], rows)
 

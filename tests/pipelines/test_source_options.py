@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.fields import options_of
 from keras_transformer.parsing.linearisation import Linearisation
 from pipelines.preparation import prepare
 from pipelines.preparation_config import PreparationConfig
-from pipelines.source_options import OPTION_NAMES, SOURCES, make_source, option_names
+from pipelines.source_options import OPTION_NAMES, SOURCES, make_source
 from pipelines.sources import FileSource, GrammarSource
 from pipelines.treebank import TreebankSource
 from tests.refusals import refused
@@ -31,7 +32,7 @@ def contents(folder):
 
 
 def test_every_option_belongs_to_a_source():
-    assert {name: len(option_names(options)) for name, options in SOURCES.items()} == {
+    assert {name: len(options_of(options)) for name, options in SOURCES.items()} == {
         "files": 18,
         "grammar": 1,
         "treebank": 5,
@@ -44,7 +45,7 @@ def test_every_option_belongs_to_a_source():
 @pytest.mark.parametrize("name", SOURCES)
 def test_options_of_other_sources_are_refused(name):
     dataset = name.replace("NAME", "some_set")
-    for option in set(OPTION_NAMES) - set(option_names(SOURCES[name])):
+    for option in set(OPTION_NAMES) - set(options_of(SOURCES[name])):
         with refused(option, "some value", about=f"dataset={dataset}"):
             make_source(dataset, {option: "some value"}, CONFIG)
 
