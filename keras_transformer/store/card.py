@@ -113,8 +113,7 @@ class ModelCard:
             **decoding,
             "config": description["model"],
             "config_fingerprint": self.config.fingerprint,
-            "vocabulary_fingerprint": description["vocabulary_fingerprint"],
-            "source_vocabulary_fingerprint": description["source_vocabulary_fingerprint"],
+            **self.description.fingerprints,
             **{name: value for name, value in card.items() if value not in (None, ())},
         }
 

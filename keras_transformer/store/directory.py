@@ -59,10 +59,7 @@ class ModelDirectory(StoredModel):
 
     def vocabularies(self) -> VocabularyPair:
         vocabularies = VocabularyPair.load(self.folder)
-        trained_with = {
-            "vocabulary_fingerprint": self.description.vocabulary_fingerprint,
-            "source_vocabulary_fingerprint": self.description.source_vocabulary_fingerprint,
-        }
+        trained_with = self.description.fingerprints
         for name, fingerprint in vocabularies.fingerprints.items():
             field, rule = name.removesuffix("_fingerprint"), "must be the one used in training"
             is_same = fingerprint == trained_with[name]

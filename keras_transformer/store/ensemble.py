@@ -42,11 +42,10 @@ class Ensemble(StoredModel):
             is_same = is_same and task_options == first.card.description.task_options
             require(is_same, None, rule, "others", name)
         infos = tuple(one.card.checkpoint for one in trained)
-        ensemble = trained_model(
+        return trained_model(
             [one.model for one in trained],
             first.vocabularies,
             first.card.description,
             CheckpointInfo(" + ".join(info.checkpoint for info in infos)),
             ensemble=infos,
         )
-        return ensemble

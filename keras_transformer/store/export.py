@@ -1,5 +1,6 @@
 """Exports that can be loaded: SavedModels and directories for CTranslate2."""
 
+import abc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,12 +49,8 @@ class Export(StoredModel):
 
     def vocabularies(self) -> VocabularyPair:
         vocabularies = VocabularyPair.load(self._vocabulary_folder())
-        fingerprints = {
-            "vocabulary_fingerprint": self.description.vocabulary_fingerprint,
-            "source_vocabulary_fingerprint": self.description.source_vocabulary_fingerprint,
-        }
         rule = "must match the vocabulary next to it"
-        is_same = vocabularies.fingerprints == fingerprints
+        is_same = vocabularies.fingerprints == self.description.fingerprints
         require(is_same, None, rule, "another", self.folder / CARD)
         return vocabularies
 
@@ -66,9 +63,9 @@ class Export(StoredModel):
         vocabularies = self.vocabularies()
         return LoadedModel(self._engine(card, vocabularies), vocabularies, card)
 
+    @abc.abstractmethod
     def _engine(self, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
         """Makes the engine for the search options of a card."""
-        raise NotImplementedError
 
 
 class SavedModel(Export):

@@ -73,6 +73,14 @@ class ModelDescription:
         names = [self.vocabulary, self.source_vocabulary]
         return [name for name in names if name is not None]
 
+    @property
+    def fingerprints(self) -> dict[str, str | None]:
+        """Those of the vocabularies that it was trained with, as VocabularyPair names them."""
+        return {
+            "vocabulary_fingerprint": self.vocabulary_fingerprint,
+            "source_vocabulary_fingerprint": self.source_vocabulary_fingerprint,
+        }
+
     def flat(self) -> dict[str, Any]:
         """Returns all fields except `base` by name, including those of both configurations."""
         fields = dataclasses.asdict(self)
