@@ -101,8 +101,7 @@ def _is_prepared(preparation: Preparation, data_dir: Path) -> bool:
     for name in {**wanted, **present}:
         rule = (
             f"must not contain a data set with another {name.removeprefix('--')}: choose a new "
-            f"folder "
-            "or delete this one"
+            "folder or delete this one"
         )
         difference = _shown_difference(wanted.get(name), present.get(name))
         same = present.get(name) == wanted.get(name)
