@@ -65,7 +65,7 @@ FLAG_OF_TYPE = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
-OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras")  # may be missing at run time
+TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow_text", "keras")  # may be missing at run time
 HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # characters; longer messages are cut in the middle
 ALL_LINES = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # see keras_transformer/quiet_tensorflow.py
@@ -498,7 +498,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
     except InputError as error:
         _fail(with_flag(error))
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in OF_TENSORFLOW:
+        if str(error.name).partition(".")[0] not in TENSORFLOW_PACKAGES:
             raise
         rule = "must be installed, except for models in CTranslate2's format"
         _fail(str(InputError("TensorFlow", rule, f"not installed ({reason(error)})")))

@@ -27,7 +27,7 @@ from keras_transformer.training.loop_config import LoopConfig
 if TYPE_CHECKING:
     from keras_transformer.translate.translator import Translator
 
-STEPS, STEPS_OF_THE_PAPER = 3600, 3000
+STEPS, PAPER_STEPS = 3600, 3000
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "Directory for data, model and export.")
@@ -35,7 +35,7 @@ flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lowe
 flags.DEFINE_integer(
     "train_steps",
     None,
-    f"Number of training steps; by default {STEPS}, or {STEPS_OF_THE_PAPER} with --paper.",
+    f"Number of training steps; by default {STEPS}, or {PAPER_STEPS} with --paper.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
@@ -67,7 +67,7 @@ RECIPE = {
     "tokens_per_batch": 512,
 }
 # The paper's choices, with a warm-up and a learning rate for a short run.
-OF_THE_PAPER = {
+PAPER_RECIPE = {
     "num_layers": 2,
     "warmup_steps": 500,
     "learning_rate_scale": 1.5,
@@ -134,7 +134,7 @@ def main():
 
 def steps() -> int:
     """Returns the number of training steps."""
-    return FLAGS.train_steps or (STEPS_OF_THE_PAPER if FLAGS.paper else STEPS)
+    return FLAGS.train_steps or (PAPER_STEPS if FLAGS.paper else STEPS)
 
 
 class Timed:
@@ -167,7 +167,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
         config = PreparationConfig(vocab_size=VOCAB_SIZE)
         prepare(GrammarSource(FLAGS.grammar_pairs, config.seed), data, config)
 
-    settings = {**(OF_THE_PAPER if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
+    settings = {**(PAPER_RECIPE if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
     loop = LoopConfig(train_steps=steps(), checkpoint_minutes=EVERY / 60)
     train_arguments = [
         *(f"--data_dir={data}", f"--model_dir={model}", f"--preset={PRESET}"),

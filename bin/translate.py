@@ -84,8 +84,8 @@ define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "seed")
-OF_LINES = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
-OF_DOCUMENTS = ("format", "columns", "language", "case")
+LINE_FLAGS = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
+DOCUMENT_FLAGS = ("format", "columns", "language", "case")
 
 
 def main():
@@ -123,7 +123,7 @@ def main():
 
 def takes_lines():
     """Whether each line is passed to the model unchanged."""
-    names = ("one_sentence_per_line", *OF_LINES)
+    names = ("one_sentence_per_line", *LINE_FLAGS)
     asking = [name for name in names if FLAGS[name].value != FLAGS[name].default]
     if asking:
         refuse_document_flags("when each line is translated unchanged", f"--{asking[0]}")
@@ -133,7 +133,7 @@ def takes_lines():
 def refuse_document_flags(where, received):
     from keras_transformer.errors import require
 
-    for name in OF_DOCUMENTS:
+    for name in DOCUMENT_FLAGS:
         require(not FLAGS[name].present, name, f"must not be given {where}", received)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
 __version__ = "0.1.0"
 
 # Public names imported on first use: they need TensorFlow and Keras, or belong to `pipelines`.
-_OF_LAYERS = (
+_NAMES_IN_LAYERS = (
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -60,7 +60,7 @@ _OF_LAYERS = (
     "teacher_forcing",
 )
 _LAZY = {
-    **dict.fromkeys(_OF_LAYERS, "keras_transformer.layers"),
+    **dict.fromkeys(_NAMES_IN_LAYERS, "keras_transformer.layers"),
     "load": "keras_transformer.loading",
     "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",

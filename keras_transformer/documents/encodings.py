@@ -14,7 +14,7 @@ from keras_transformer.files.reading import UTF_16_MARKS
 UTF_8 = "utf-8"
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, **UTF_16_MARKS}
 # Browsers read pages that declare the first as the second, which has more characters.
-_OF_PAGES = {
+_BROWSER_CODECS = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
     "iso8859-9": "cp1254",
@@ -22,13 +22,13 @@ _OF_PAGES = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
-_PLACE_OF_CHARSET = "CHARSET"  # in a catalogue made from a template: not declared yet
+_CHARSET_PLACEHOLDER = "CHARSET"  # in a catalogue made from a template: not declared yet
 _HEAD = 4096  # characters of a page to search for a declaration; browsers search 1024 bytes
 
 _NAME = r"(?P<name>[\w.:-]+)"
-_OF_XML = re.compile(rf"\ufeff?\s*<\?xml(?=\s)[^>]*?\sencoding\s*=\s*[\"']{_NAME}")
-_OF_META = re.compile(rf"\bcharset\s*=\s*[\"']?\s*{_NAME}", re.IGNORECASE)
-_OF_PO = re.compile(rf'^"Content-Type:[^"\n]*\bcharset={_NAME}', re.MULTILINE)
+_XML_DECLARATION = re.compile(rf"\ufeff?\s*<\?xml(?=\s)[^>]*?\sencoding\s*=\s*[\"']{_NAME}")
+_META_CHARSET = re.compile(rf"\bcharset\s*=\s*[\"']?\s*{_NAME}", re.IGNORECASE)
+_PO_CHARSET = re.compile(rf'^"Content-Type:[^"\n]*\bcharset={_NAME}', re.MULTILINE)
 
 Declaration = re.Match  # its group "name" is the name of the encoding
 
@@ -83,12 +83,12 @@ def _encoding_of(declared: str, format: str) -> str:
     Raises:
         LookupError: if there is none.
     """
-    if declared == _PLACE_OF_CHARSET and format == "po":
+    if declared == _CHARSET_PLACEHOLDER and format == "po":
         return UTF_8
     encoding = codecs.lookup(declared).name
     if declared.encode(encoding) != declared.encode("ascii"):  # as UTF-16: unreadable
         return UTF_8
-    return _OF_PAGES.get(encoding, encoding) if format == "html" else encoding
+    return _BROWSER_CODECS.get(encoding, encoding) if format == "html" else encoding
 
 
 def _text(content: bytes, encoding: str, declared: str, name: str) -> str:
@@ -115,11 +115,11 @@ def _declarations(text: str, format: str) -> list[Declaration]:
     """Finds a document's declarations of its encoding; the first one counts."""
     found = []
     if format in ("xliff", "xml", "html"):
-        found.append(_OF_XML.match(text))
+        found.append(_XML_DECLARATION.match(text))
     if format == "html":
         found += _declarations_of_page(text[:_HEAD])
     if format == "po":
-        found.append(_OF_PO.search(text))
+        found.append(_PO_CHARSET.search(text))
     return [declaration for declaration in found if declaration is not None]
 
 
@@ -132,6 +132,6 @@ def _declarations_of_page(head: str) -> list[Declaration | None]:
         attributes = dict(tag.attributes)
         is_of_type = (attributes.get("http-equiv") or "").lower() == "content-type"
         if tag.name == "meta" and ("charset" in attributes or is_of_type):
-            found.append(_OF_META.search(head, place, end))
+            found.append(_META_CHARSET.search(head, place, end))
         place = end
     return found

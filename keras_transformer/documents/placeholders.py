@@ -12,9 +12,9 @@ from keras_transformer.documents.segments import Segment
 ITEM_SIGN = r"(?:[-=–—]*>+|[-–—*+#•‣⁃◦∙·→⇒■-◿]+|\[[ xX]?\]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,4})\))"
 
 # A full stop or a bracket at the end of a URL belongs to the sentence; paired brackets do not.
-_OF_URL = r"\s()<>\"“”«»。，、；：！？）」』】"
-_URL_END = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}\]}}'’.,;:!?…])"
-_URL_REST = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}])*{_URL_END}"
+_NOT_IN_URL = r"\s()<>\"“”«»。，、；：！？）」』】"
+_URL_END = rf"(?:\([^{_NOT_IN_URL}]*\)|[^{_NOT_IN_URL}\]}}'’.,;:!?…])"
+_URL_REST = rf"(?:\([^{_NOT_IN_URL}]*\)|[^{_NOT_IN_URL}])*{_URL_END}"
 _NAME = r"[A-Za-z_][\w.\[\]-]*"
 # A choice between texts by a number or a word, which may be nested. A translation could break its
 # syntax, so all of it stays.

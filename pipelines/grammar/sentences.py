@@ -11,9 +11,9 @@ _EVENTFUL = [
     for verb in lexicon.VERBS_BY_FRAME["intransitive"] + _WITH_OBJECT
     if "stative" not in verb.features
 ]
-_OF_PEOPLE = [verb for verb in _WITH_OBJECT if any(noun.is_person for noun in verb.objects)]
-_OF_THINGS = [
-    verb for verb in _TRANSITIVE if verb.case == lexicon.ACCUSATIVE and verb not in _OF_PEOPLE
+_DONE_TO_PEOPLE = [verb for verb in _WITH_OBJECT if any(noun.is_person for noun in verb.objects)]
+_DONE_TO_THINGS = [
+    verb for verb in _TRANSITIVE if verb.case == lexicon.ACCUSATIVE and verb not in _DONE_TO_PEOPLE
 ]
 # The verbs that take a noun as their subject, and those that take it as their object.
 _DOES = {noun: [verb for verb in _EVENTFUL if noun in verb.subjects] for noun in lexicon.NOUNS}
@@ -255,9 +255,9 @@ def _asking_for_object(rng: Random) -> tree.Sentence:
     choice = rng.random()
     asked: tree.Nominal
     if choice < 0.35:
-        verb, asked = rng.choice(_OF_THINGS), tree.Interrogative(is_person=False)
+        verb, asked = rng.choice(_DONE_TO_THINGS), tree.Interrogative(is_person=False)
     elif choice < 0.65:
-        verb, asked = rng.choice(_OF_PEOPLE), tree.Interrogative(is_person=True)
+        verb, asked = rng.choice(_DONE_TO_PEOPLE), tree.Interrogative(is_person=True)
     else:
         verb = rng.choice(_WITH_OBJECT)
         nouns = [noun for noun in verb.objects if noun.german_plural]

@@ -363,7 +363,7 @@ AROUND = {
     **dict.fromkeys(("odt", "odp", "ods"), "<text:p>{}</text:p>"),
     "epub": "<p>{}</p>",
 }
-OF_RUNS = (
+RUN_TAGS = (
     "w:r",
     "w:t",
     "w:rPr",
@@ -388,7 +388,7 @@ def structure(content):
     elements = Counter(
         (re.sub("{(.*)}", r"\1:", one.tag), str({**one.attrib, "alt": ""})) for one in root.iter()
     )
-    kept = {key: count for key, count in elements.items() if key[0] not in OF_RUNS}
+    kept = {key: count for key, count in elements.items() if key[0] not in RUN_TAGS}
     texts = "".join(root.itertext()) + "".join(one.get("alt", "") for one in root.iter())
     return kept, Counter(filter(str.isalnum, capitals(texts)))
 
