@@ -71,6 +71,17 @@ MAY_BE_SKIPPED = {
 
 
 @pytest.fixture(autouse=True)
+def _few_objects_to_collect():
+    """Has gc.collect look at a test's own objects: TensorFlow's are many, and take a second or two.
+
+    Keras calls it for each matrix that it quantizes.
+    """
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
 def _seeded():
     """Seeds Python and NumPy. Keras draws seeds for layers and initializers from Python's."""
     from tests.program_fixtures import SEED
@@ -103,6 +114,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
+    gc.freeze()  # pytest collects garbage five times at the end, for the sake of warnings
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not os.environ.get("TESTS_MUST_RUN"):
         return

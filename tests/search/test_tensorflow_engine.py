@@ -446,15 +446,7 @@ def test_weights_that_are_not_finite_are_refused():
         engine.explain(SOURCES, TARGETS)
 
 
-@pytest.fixture
-def quick_gc():
-    """Has gc.collect look at new objects alone; TensorFlow's are many."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-def test_an_engine_keeps_its_graphs(small, quick_gc):
+def test_an_engine_keeps_its_graphs(small):
     """The functions that TensorFlow makes of methods do not keep the object they belong to."""
     graphs = SearchGraphs(compiled(small), SETTINGS)
     kept = weakref.ref(graphs)

@@ -317,15 +317,7 @@ def test_another_length_penalty_takes_no_other_trace(translator_of, model):
     assert translator.engine.graphs.named["search_ids"].experimental_get_tracing_count() == 1
 
 
-@pytest.fixture
-def quick_gc():
-    """Has gc.collect look at new objects alone; TensorFlow's are many."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-def test_a_translator_keeps_its_graphs(characters, model, quick_gc):
+def test_a_translator_keeps_its_graphs(characters, model):
     """The functions that TensorFlow makes of methods do not keep the object they belong to."""
     translator = translator_with(model, characters, DecodingConfig(1, extra_length=2))
     gc.collect()
@@ -337,7 +329,7 @@ def test_a_translator_keeps_its_graphs(characters, model, quick_gc):
     assert engine() is None, "and nothing else keeps them"
 
 
-def test_a_compiled_model_does_not_keep_the_keras_model(quick_gc):
+def test_a_compiled_model_does_not_keep_the_keras_model():
     model = small_model(num_layers=1)
     size, read = model.count_params(), weakref.ref(model)
     compiled = compile_model(model)
