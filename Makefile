@@ -13,7 +13,8 @@
 # make lint         ruff: rules and format
 # make docs         builds the site, with tutorials and the reference: runs/site/index.html
 # make reference    regenerates docs/reference from the code: fields, signatures, HTTP
-# make notebooks    runs changed tutorials in full, and saves their output in docs/notebooks/*.ipynb
+# make notebooks    writes the tutorials to docs/notebooks/*.ipynb, and runs changed ones in full,
+#                   for make docs: runs/notebooks
 # make benchmark    compares training steps with PyTorch's (which it installs), and OpenNMT-tf's if
 #                   OPENNMT_PYTHON is a Python that has it
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).

@@ -14,6 +14,10 @@
 # code of this library that computes it, and runs a small experiment. The code is the library's own,
 # so you can rebuild the model from this page. The whole notebook runs in about seven minutes on two
 # CPU cores.
+#
+# If you see no figures, this is the notebook without its outputs, as the repository keeps it. Run
+# it, or build the documentation with its figures: `make notebooks docs`. In place of
+# `show_source(...)`, you then see the code of the library that it names.
 
 # %% [markdown]
 # 1. [The paper's settings](#settings) and [the letters in shapes](#letters)

@@ -1,11 +1,12 @@
 """The tutorials: docs/notebooks/*.py, notebooks as plain text (jupytext's percent format).
 
-    python docs/site/notebooks.py    # make notebooks: keeps all with their outputs
+    python docs/site/notebooks.py    # make notebooks
     python docs/site/notebooks.py train_your_own
 
-The text is what is edited. A notebook with the outputs of a full run, docs/notebooks/NAME.ipynb, is
-made of it; if its code has not changed since then, it takes over the words only. To run it all the
-same, remove that file first. NOTEBOOK_STEPS in the environment makes the trainings shorter.
+The text is what is edited. It is written as a notebook without outputs, docs/notebooks/NAME.ipynb,
+and run in full; the outputs are kept in runs/notebooks, for the site. If the code has not changed
+since then, it does not run again, unless you remove that file. NOTEBOOK_STEPS in the environment
+makes the trainings shorter.
 """
 
 import os
@@ -22,6 +23,7 @@ from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "notebooks"
+OUTPUTS = ROOT / "runs" / "notebooks"
 CELL_SECONDS = 900
 EQUATION = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.DOTALL)
 
@@ -73,22 +75,25 @@ def without_logs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def with_outputs(name: str) -> nbformat.NotebookNode:
-    """The tutorial with its outputs: those that were kept, or of a run if its code is another."""
-    notebook, kept = read(name), FOLDER / f"{name}.ipynb"
-    if kept.exists():
-        found = _code(nbformat.read(kept, as_version=4))
-        if [cell.source for cell in found] == [cell.source for cell in _code(notebook)]:
-            for cell, with_output in zip(_code(notebook), found, strict=True):
-                cell.update({**with_output, "id": cell["id"]})
-            return notebook
-    with tempfile.TemporaryDirectory() as folder:
-        return without_logs(run(notebook, folder))
+def with_outputs(name: str) -> nbformat.NotebookNode | None:
+    """The tutorial with the outputs of its last run; None without a run of its present code."""
+    notebook, kept = read(name), OUTPUTS / f"{name}.ipynb"
+    if not kept.exists():
+        return None
+    cells = _code(nbformat.read(kept, as_version=4))
+    if [cell.source for cell in cells] != [cell.source for cell in _code(notebook)]:
+        return None
+    for cell, with_output in zip(_code(notebook), cells, strict=True):
+        cell.update({**with_output, "id": cell["id"]})
+    return notebook
 
 
 def page(name: str) -> dict[str, str | bytes]:
     """The files of a tutorial's page: its Markdown, with MathML, its pictures, and the notebook."""
     notebook = with_outputs(name)
+    hint = ""
+    if notebook is None:
+        notebook, hint = read(name), " `make notebooks` adds the outputs, which this build lacks."
     whole = nbformat.writes(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -96,7 +101,9 @@ def page(name: str) -> dict[str, str | bytes]:
     resources = {"unique_key": name, "output_files_dir": f"{name}_files"}
     text, found = MarkdownExporter().from_notebook_node(notebook, resources)
     title, _, text = text.partition("\n")
-    text = f"{title}\n\n[This page as a notebook]({name}.ipynb), for Jupyter and Colab.\n{text}"
+    text = (
+        f"{title}\n\n[This page as a notebook]({name}.ipynb), for Jupyter and Colab.{hint}\n{text}"
+    )
     return {f"{name}.md": text, f"{name}.ipynb": whole, **found["outputs"]}
 
 
@@ -106,10 +113,17 @@ def _mathml(equation: re.Match) -> str:
 
 
 def main(chosen: list[str]) -> None:
-    """Keeps the chosen tutorials, or all, with their outputs."""
+    """Writes the chosen tutorials, or all, as notebooks, and runs those whose code has changed."""
+    OUTPUTS.mkdir(parents=True, exist_ok=True)
     for name in chosen or names():
-        nbformat.write(with_outputs(name), FOLDER / f"{name}.ipynb")
-        print(FOLDER / f"{name}.ipynb")
+        nbformat.write(read(name), FOLDER / f"{name}.ipynb")
+    for name in chosen or names():
+        notebook = with_outputs(name)
+        if notebook is None:
+            with tempfile.TemporaryDirectory() as folder:
+                notebook = without_logs(run(read(name), folder))
+        nbformat.write(notebook, OUTPUTS / f"{name}.ipynb")
+        print(OUTPUTS / f"{name}.ipynb")
 
 
 if __name__ == "__main__":
