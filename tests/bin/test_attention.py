@@ -65,7 +65,6 @@ def test_the_model_translates(call_program, untrained, tmp_path):
         (["--picture=a.svg", "--layer=2"], "--layer", "2", "from 1 to 1"),
         (["--picture=a.svg", "--heads=1,3"], "--heads", "3", "from 1 to 2"),
         (["--picture=a.svg", "--heads=one"], "--heads", "one", "from 1 to 2"),
-        (["--picture=a.svg", "--kind=other"], "flag --kind=other", None, "cross"),
         (["--picture=page.html"], "--picture", "page.html", ".svg"),
         (["--picture=a.svg", "--output=./a.svg"], "--picture", "a.svg", "--output"),
         (["--heads=1,2"], "--heads", "1,2", "--picture"),

@@ -126,12 +126,3 @@ def test_unknown_split(call_program, prepared, untrained):
     done = call_program("evaluate", *arguments)
     assert done.code == 1
     check_line(done.errors, "--split", "dev")
-
-
-@pytest.mark.parametrize("flag", ["--beam_size=0", "--alpha=-1", "--limit=0", "--tokenize=moses"])
-def test_bad_flags(call_program, untrained, flag):
-    done = call_program("evaluate", f"--model_dir={untrained}", "--data_dir=d", flag)
-    assert done.code == 1
-    name, value = flag.removeprefix("--").split("=")
-    assert name in done.errors.splitlines()[-1]
-    assert value in done.errors.splitlines()[-1]

@@ -19,7 +19,10 @@ PROGRAMS = {
     "export": ["--model_dir=absent", "--export_dir=export"],
     "import_model": ["--path=absent", "--model_dir=model"],
     "paper_tables": ["--measured=absent", "--model_dirs=absent"],
-    "prepare_data": ["--dataset=files", "--data_dir=data", "--train_source=absent"],
+    "prepare_data": [
+        *("--dataset=files", "--data_dir=data"),
+        *("--train_source=absent", "--train_target=absent"),
+    ],
     "quickstart": ["--work_dir=work"],
     "serve": ["--model_dir=absent"],
     "sweep": ["--data_dir=absent", "--model_dir=sweep"],
@@ -111,7 +114,7 @@ def test_values_of_several_parts(refused, load_program):
     line = refused("train", *data, f"--config=num_heads={DIGITS}")
     check_line(line, "--config num_heads", "'999")
     limits = f"--length_limits=1,{DIGITS}"
-    line = refused("prepare_data", *PROGRAMS["prepare_data"], limits, "--train_target=absent")
+    line = refused("prepare_data", *PROGRAMS["prepare_data"], limits)
     assert "--train_source" in line or "--length_limits" in line
     attention = load_program("attention", *PROGRAMS["attention"])
     with refusals.refused("heads", "999"):

@@ -45,37 +45,6 @@ def test_files_of_several_directions(call_program, folder, tmp_path):
     assert done.code == 0 and done.result["pairs"] == {"train": 60}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "flag", "received", "about"),
-    [
-        (["--parallel=en"], "--parallel", "en", "en:train"),
-        (["--parallel=en:a.en,en:a.de"], "--parallel", "en:a.en,en:a.de", "once"),
-        (["--parallel=en:a.en,de:none"], "--parallel", "none", "readable"),
-        (["--directions=en-de"], "--train_source", "none", "given"),
-        (
-            ["--parallel=en:a.en,de:a.de", "--directions=en-fr"],
-            *("--directions", "en-fr", "en, de"),
-        ),
-        (
-            ["--parallel=en:a.en,de:a.de", "--source_language=en", "--target_language=de"],
-            *("--source_language", "en,de", "parallel"),
-        ),
-        (
-            ["--parallel=en:a.en,de:a.de", "--weights=1,1", "--temperature=5"],
-            *("--weights", "1", "temperature"),
-        ),
-        (["--parallel=en:a.en,de:a.de", "--temperature=0"], "--temperature", "0", "from 1 to 1000"),
-    ],
-)
-def test_wrong_flags_end_in_one_line(
-    call_program, folder, tmp_path, arguments, flag, received, about
-):
-    flags = ["--dataset=files", f"--data_dir={tmp_path / 'data'}", *arguments]
-    done = call_program("prepare_data", *flags, cwd=folder)
-    assert done.code == 1 and not done.output
-    check_line(done.errors, flag, received, about)
-
-
 def test_translations_into_a_language(call_program, folder, tmp_path):
     arguments = [f"--model_dir={folder}/model", "--beam_size=1", "--one_sentence_per_line"]
     named = call_program("translate", *arguments, "--to=cs", stdin=b"the dog\n\n")

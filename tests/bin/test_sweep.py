@@ -154,8 +154,6 @@ def test_a_row_for_real(call_program, data, tmp_path):
     [
         (["--rows=C1,F"], "--rows", "'F'", "base, A1, A2"),
         (["--rows=A4", "--divide_widths=32"], "--divide_widths", "32", "d_k=16 of row A4"),
-        (["--divide_layers=0"], "flag --divide_layers=0", None, None),
-        (["--train_steps=0"], "flag --train_steps=0", None, None),
     ],
 )
 def test_bad_flags(call_program, data, tmp_path, arguments, subject, received, about):

@@ -90,7 +90,6 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         ("--saved_model=absent", "--saved_model", "absent", "export"),
         ("--model_dir=a --input=absent", "--input", "absent", "read"),
         ("--model_dir=a --output=absent/out", "--output", "absent/out", "writable"),
-        ("--model_dir=a --format=pdf", "flag --format=pdf", None, None),
         ("--model_dir=a --format=text --scores", "--format", "--scores", "each line"),
         ("--model_dir=a --one_sentence_per_line --case=keep", "--case", "--one_sent", "each line"),
         ("--input=/dev/zero", "--input", "/dev/zero", "a file"),

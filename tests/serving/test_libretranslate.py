@@ -163,16 +163,12 @@ def test_model_without_known_languages(translator):
         ({"q": None}, 400, "q", "none"),
         ({"q": 1}, 400, "q", "1"),
         ({"q": [["a"]]}, 400, "q[0]", '["a"]'),
-        ({"q": {"q": "a"}}, 400, "q", '{"q": "a"}'),
-        ({"source": None}, 400, "source", "none"),
         ({"target": None}, 400, "target", "none"),
         ({"source": "fr"}, 400, 'source must be one of "en" and "auto"', '"fr"'),
         ({"target": "fr"}, 400, 'target must be "de"', '"fr"'),
         ({"target": "en"}, 400, 'target must be "de"', '"en"'),
         ({"format": "pdf"}, 400, "format must be one of text,", '"pdf"'),
         ({"alternatives": 2}, 400, "alternatives must be from 0 to 1", "2"),
-        ({"alternatives": -1}, 400, "alternatives must be from 0 to 1", "-1"),
-        ({"alternatives": "x"}, 400, "alternatives", '"x"'),
         (
             {"n_best": 2},
             400,
@@ -192,7 +188,7 @@ def test_refused(translator, fields, status, about, received):
     assert translator.calls == []
 
 
-@pytest.mark.parametrize("name", ["q", "source", "target", "format", "alternatives"])
+@pytest.mark.parametrize("name", ["q", "alternatives"])
 def test_null_is_refused(translator, name):
     status, body = answer_to(translator, "/translate", json={"q": "a"} | PAIR | {name: None})
     assert status == 400

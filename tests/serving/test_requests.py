@@ -20,7 +20,7 @@ from keras_transformer.serving.requests import (
     parse_document,
     parse_translate,
 )
-from tests.refusals import check_limit, check_message, refused
+from tests.refusals import check_message, refused
 
 LIMITS = Limits(max_sentences=3, max_characters=10)
 TRANSLATE = functools.partial(parse_translate, beam_size=4)
@@ -59,8 +59,6 @@ def test_translate(body, wanted):
     [
         (b"{}", 400, "either text, a string, or texts", "neither"),
         (b'{"text": "a", "texts": []}', 400, "either text, a string, or texts", "both"),
-        (b'{"text": 1}', 400, "text must be of type str", "1"),
-        (b'{"texts": "a"}', 400, "texts must be of type list", '"a"'),
         (b'{"text": ["a", "b"]}', 400, "text must be of type str", '["a", "b"]'),
         (b'{"texts": ["a", null]}', 400, "texts[1] must be of type str", "null"),
         (
@@ -71,9 +69,6 @@ def test_translate(body, wanted):
         ),
         (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4", "0"),
         (b'{"text": "a", "n_best": 5}', 400, "n_best must be an integer from 1 to 4", "5"),
-        (b'{"text": "a", "n_best": true}', 400, "n_best", "true"),
-        (b'{"text": "a", "n_best": 1.0}', 400, "n_best", "1.0"),
-        (b'{"text": "a", "n_best": NaN}', 400, "n_best", "NaN"),
         (b'{"text": "a", "prefixes": []}', 400, "prefixes", "0 for 1"),
     ],
 )
@@ -95,7 +90,6 @@ def test_attention():
     ("body", "status", "about", "received"),
     [
         (b'{"source": "cat"}', 400, "target", "none"),
-        (b"{}", 400, "source", "none"),
         (b'{"source": "cat", "target": ["a"]}', 400, "target", '["a"]'),
         (b'{"source": "", "target": "", "head": 1}', 400, "source, target, to", '"head"'),
     ],
@@ -128,13 +122,6 @@ def test_too_many_characters(parse, fields, message):
         assert caught.value.status == 413
         accepted = f"this server accepts 10 ({prefix}max_characters)"
         assert str(caught.value) == f"This {message}; {accepted}"
-
-
-def test_too_many_texts():
-    with pytest.raises(RequestError) as caught:
-        TRANSLATE({"texts": ["", "", "", ""]}, LIMITS)
-    assert caught.value.status == 413
-    check_limit(str(caught.value), "4 texts", "3", "max_sentences")
 
 
 def test_body_has_room_for_all_that_is_allowed():
@@ -218,13 +205,8 @@ def test_any_name_where_all_are_allowed():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("timeout", 0),
-        ("timeout", math.nan),
         ("timeout", math.inf),
         ("max_sentences", 0),
-        ("max_characters", -1),
-        ("max_file_bytes", 0),
-        ("max_waiting", 0),
     ],
 )
 def test_limits(name, value):
