@@ -12,6 +12,7 @@ import re
 import shlex
 import signal
 import sys
+import textwrap
 import types
 import typing
 import warnings
@@ -47,12 +48,16 @@ import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
 from keras_transformer.fields import options_of  # noqa: E402
 from keras_transformer.files.paths import to_path  # noqa: E402
+from keras_transformer.progress import AboveBars  # noqa: E402
 from keras_transformer.search.config import DecodingConfig  # noqa: E402
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
-OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
-VERBOSITY = "1: also show messages from TensorFlow and other libraries; -1: warnings only."
+OWN_FOLDERS = (str(FOLDER), *keras_transformer.__path__, *pipelines.__path__)
+VERBOSITY = (
+    "0: progress and warnings; 1: also messages from TensorFlow and other libraries; -1: warnings "
+    "only."
+)
 # Environment variables for TensorFlow, unless already set.
 ENVIRONMENT = {
     # Without it, TensorFlow waits 20 minutes if no Google Cloud Storage server answers.
@@ -67,6 +72,9 @@ FLAG_OF_TYPE = {
 }
 TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow_text", "keras")  # may be missing at run time
 HELP = ("-h", "--help", "--helpshort")
+FULL_HELP = "--helpfull"
+HELP_WIDTH = 80
+ADVANCED: set[str] = set()  # flags that only --helpfull lists
 LONGEST_MESSAGE = 2000  # characters; longer messages are cut in the middle
 ALL_LINES = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # see keras_transformer/quiet_tensorflow.py
 
@@ -75,8 +83,18 @@ FILES_OF_LINES = ("forbidden_phrases",)  # search options whose flag names a fil
 WITHOUT_EFFECT = ("batch_tokens",)
 
 
-def run(main: Callable[[], dict[str, Any] | None]) -> None:
+def _show_all(heading: str) -> bool:
+    return True
+
+
+def run(
+    main: Callable[[], dict[str, Any] | None], is_relevant: Callable[[str], bool] = _show_all
+) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
+
+    Args:
+        main: the program; returns its result, if it has one.
+        is_relevant: whether --help lists the flags under a heading, given the other flags.
 
     A wrong flag, an InputError, or a failing file or stream ends with one line on stderr and exit
     code 1, never a traceback. As usual on Unix, the exit code is 130 after Ctrl-C, 143 after
@@ -84,12 +102,16 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """
     _open_standard_streams()
     set_defaults(ENVIRONMENT)
-    logging.set_verbosity(logging.INFO)
-    logging.get_absl_handler().addFilter(_is_shown)
+    flags.FLAGS.set_default("verbosity", logging.INFO)
+    handler = logging.get_absl_handler()
+    handler.addFilter(_is_shown)
+    handler.setFormatter(_Formatter())
+    handler.python_handler.setStream(AboveBars())
+    parse = functools.partial(_parse_flags, is_relevant=is_relevant)
     try:
         try:
             with _ending_at_sigterm():
-                app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
+                app.run(lambda arguments: _run(main, arguments), flags_parser=parse)
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -138,6 +160,8 @@ def define_flags(config: type, heading: str) -> None:
     for name, field in options_of(config).items():
         if name in vars(config)["__annotations__"]:
             define_flag(name, kinds[name], field.default, field.metadata["help"], heading)
+            if field.metadata["is_advanced"]:
+                ADVANCED.add(name)
 
 
 def define_flag(
@@ -344,6 +368,7 @@ def load_model(stored, **options: Any):
     Returns:
         A Translator; see keras_transformer.load.
     """
+    logging.info("loading the model ...")  # importing TensorFlow takes seconds
     from keras_transformer.loading import translator_of
     from keras_transformer.search.streams import share_cores
 
@@ -408,14 +433,31 @@ def _is_shown(record: standard_logging.LogRecord) -> bool:
     return verbose or is_error or record.pathname.startswith(OWN_FOLDERS)
 
 
-def _parse_flags(arguments: list[str]) -> list[str]:
+class _Formatter(logging.PythonFormatter):
+    """Log lines as "12:34:56 message"; with --verbosity=1, those of absl with files and threads."""
+
+    def format(self, record: standard_logging.LogRecord) -> str:
+        if logging.get_verbosity() >= logging.DEBUG:
+            return super().format(record)
+        is_information = record.levelno <= standard_logging.INFO
+        level = "" if is_information else f"{record.levelname.lower()}: "
+        message = standard_logging.Formatter.format(self, record)
+        return f"{self.formatTime(record, '%H:%M:%S')} {level}{message}"
+
+
+def _parse_flags(arguments: list[str], is_relevant: Callable[[str], bool]) -> list[str]:
     """Parses this program's flags; returns the remaining arguments."""
     values = flags.FLAGS
     values["verbosity"].help = VERBOSITY
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
     program, *typed = arguments
+    if FULL_HELP in typed:
+        print(_help(program, _library_flags()))
+        sys.exit(0)
     if any(argument in HELP for argument in typed):
-        print(_help(program))
+        with contextlib.suppress(flags.Error):  # flags that would be wrong or are missing
+            values([program, *(argument for argument in typed if argument not in HELP)])
+        print(_short_help(program, is_relevant))
         sys.exit(0)
     try:
         given = _with_flag_files(typed)
@@ -436,20 +478,90 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     return left_over
 
 
-def _help(program: str) -> str:
-    """Returns the text of --help: the program's docstring, and its flags under their headings."""
-    groups: dict[str, flags.FlagValues] = {}
+def _short_help(program: str, is_relevant: Callable[[str], bool]) -> str:
+    """Returns the text of --help: what most people need, given the flags typed so far."""
+    groups = _flags_by_heading(program)
+    shown = {}
+    for heading, group in groups.items():
+        common = [flag for flag in group if flag.name not in ADVANCED]
+        if common and is_relevant(heading):
+            shown[heading] = common
+    hidden = sum(map(len, groups.values())) - sum(map(len, shown.values()))
+    more = f"{hidden} more flags, and those" if hidden else "also the flags"
+    return "\n\n".join(
+        [_docstring(), *_paragraphs(shown), f"--helpfull lists {more} of libraries."]
+    )
+
+
+def _help(program: str, of_libraries: dict[str, list[flags.Flag]]) -> str:
+    """Returns the text of --helpfull."""
+    groups = _flags_by_heading(program) | of_libraries
+    return "\n\n".join([_docstring(), *_paragraphs(groups)])
+
+
+def _docstring() -> str:
+    return (sys.modules["__main__"].__doc__ or "").strip("\n")
+
+
+def _flags_by_heading(program: str) -> dict[str, list[flags.Flag]]:
+    """Returns the program's flags under their headings."""
+    groups: dict[str, list[flags.Flag]] = {}
     for flag in flags.FLAGS.get_key_flags_for_module(program):
         module = flags.FLAGS.find_module_defining_flag(flag.name)
         heading = "flags" if module in (program, "absl.logging") else module
-        groups.setdefault(heading, flags.FlagValues())[flag.name] = flag
-    parts = [sys.modules["__main__"].__doc__ or ""]
+        groups.setdefault(heading, []).append(flag)
+    return groups
+
+
+def _library_flags() -> dict[str, list[flags.Flag]]:
+    """Returns the flags of absl, by module."""
+    by_module = flags.FLAGS.flags_by_module_dict()
+    return {name: by_module[name] for name in sorted(by_module) if name.startswith("absl.")}
+
+
+def _paragraphs(groups: dict[str, list[flags.Flag]]) -> list[str]:
+    paragraphs = []
     for heading, group in groups.items():
-        text = group.get_help("  ", include_special_flags=False)
-        text = re.sub(r"\n +\(default: ''\)", "", text)  # an empty default says nothing
-        parts.append(f"{heading}:\n{text}")
-    parts.append("--helpfull also lists the flags of all libraries.")
-    return "\n\n".join(part.strip("\n") for part in parts)
+        lines = [_flag_help(flag) for flag in sorted(group, key=lambda flag: flag.name)]
+        paragraphs.append("\n".join([f"{heading}:", *lines]))
+    return paragraphs
+
+
+def _flag_help(flag: flags.Flag) -> str:
+    """Returns a flag's name, help text, kind and default, as wrapped lines."""
+    name = f"--[no]{flag.name}" if flag.boolean else f"--{flag.name}"
+    if flag.short_name:
+        name = f"-{flag.short_name},{name}"
+    text = re.sub(r"^<[^>]*>: ", "", flag.help or "")  # absl adds the choices
+    notes = []
+    choices = getattr(flag.parser, "enum_values", None)
+    if choices:
+        notes.append(f"one of {', '.join(choices)}")
+    if isinstance(flag.parser, flags.BaseListParser):
+        notes.append("separated by commas")
+    if isinstance(flag, flags.MultiFlag):
+        text = text.partition(";\n")[0]  # absl adds that it can be repeated
+        notes.append("can be repeated")
+    if flag.default not in (None, "", []) and flag.default is not False:
+        notes.append(f"default: {_shown_default(flag.default)}")
+    if notes:
+        text += f" ({'; '.join(notes)})"
+    return textwrap.fill(
+        f"{name}: {text}",
+        HELP_WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _shown_default(default: Any) -> str:
+    if isinstance(default, list):
+        return ",".join(map(str, default))
+    if isinstance(default, float):
+        return f"{default:g}"
+    return "true" if default is True else str(default)
 
 
 def _with_flag_files(arguments: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from command import (  # isort: skip  (first: it makes the checkout importable)
 import dataclasses
 import datetime
 
-from absl import flags
+from absl import flags, logging
 
 from keras_transformer.errors import require
 from keras_transformer.export.formats import (
@@ -58,6 +58,7 @@ def main():
     # Before weights are read, which takes time.
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     check_package(FLAGS.format)
+    logging.info("loading the model ...")
     trained = stored.restore()
     card = trained.card.with_options(search_options())
     card = dataclasses.replace(card, date=date, weights=FLAGS.weights)

@@ -12,9 +12,12 @@
 
 A data directory is written whole or not at all: after an interruption, the same command begins
 again. On a complete data set, it checks every file, and names a damaged or missing one.
+
+--help lists the flags for --dataset=files; --dataset=grammar --help those for another data set.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
+    ADVANCED,
     define_flags,
     flag_values,
     run,
@@ -46,13 +49,16 @@ flags.DEFINE_string(
     "",
     "Flags for Apache Beam, separated by spaces, such as --runner=FlinkRunner.",
 )
+ADVANCED.update(("runner", "pipeline_options"))
 
+OF_DATASETS = "dataset="  # begins the headings of flags for some data sets
 # Sources inherit the options that they share, whose flags are defined once.
 bases = [base for options in SOURCES.values() for base in options.__mro__]
 for group in dict.fromkeys(filter(dataclasses.is_dataclass, bases)):
     datasets = [name for name, options in SOURCES.items() if issubclass(options, group)]
-    define_flags(group, f"dataset={' or '.join(datasets)}")
-define_flags(SelectionConfig, "selection of training pairs")
+    define_flags(group, f"{OF_DATASETS}{' or '.join(datasets)}")
+SELECTION = "selection of training pairs"
+define_flags(SelectionConfig, SELECTION)
 define_flags(PreparationConfig, "vocabulary and records")
 
 
@@ -125,5 +131,14 @@ def require_any_of(name: str, others: list[str]) -> None:
     require(is_used or not FLAGS[name].present, name, rule, FLAGS[name].value)
 
 
+def is_relevant(heading: str) -> bool:
+    """Whether --help lists the flags under a heading: those for --dataset, by default for files."""
+    kind, colon, _ = (FLAGS.dataset or "files").partition(":")
+    if heading == SELECTION:
+        return kind != "treebank"
+    datasets = heading.removeprefix(OF_DATASETS).split(" or ")
+    return not heading.startswith(OF_DATASETS) or (f"{kind}:NAME" if colon else kind) in datasets
+
+
 if __name__ == "__main__":
-    run(main)
+    run(main, is_relevant)

@@ -1,6 +1,6 @@
 """Trains a Transformer on prepared data; the same command resumes an interrupted run."""
 
-from command import define_flags, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
+from command import ADVANCED, define_flags, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 from absl import flags
 
@@ -12,7 +12,9 @@ from keras_transformer.training.loop_config import LoopConfig
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("model_dir", None, "For checkpoints, curves and settings.", required=True)
-flags.DEFINE_string("preset", "base", f"Model: {', '.join(PRESETS)}. Default: that of --init_from.")
+flags.DEFINE_string(
+    "preset", "base", f"Model: {', '.join(PRESETS)}. With --init_from, its model is the default."
+)
 flags.DEFINE_multi_string(
     "config", [], "KEY=VALUE that overrides a field of TransformerConfig or TrainingConfig."
 )
@@ -27,6 +29,7 @@ flags.DEFINE_integer(
     "Number of sentences to translate or parse at each validation, for BLEU or F1; 0 for none.",
     lower_bound=0,
 )
+ADVANCED.add("sample_sentences")
 define_flags(TrainingConfig, "optimization")
 define_flags(LoopConfig, "when to stop, save and report")
 define_flags(DeviceConfig, "devices")

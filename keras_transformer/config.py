@@ -187,22 +187,31 @@ class TrainingConfig:
         "default.",
     )
     accumulate_steps: Size = option(
-        1, "Number of parts to split each step's gradient computation into, to save memory."
+        1,
+        "Number of parts to split each step's gradient computation into, to save memory.",
+        is_advanced=True,
     )
-    clip_norm: Amount = option(0.0, "Clip gradients to this global norm; 0 disables clipping.")
+    clip_norm: Amount = option(
+        0.0, "Clip gradients to this global norm; 0 disables clipping.", is_advanced=True
+    )
     rematerialize: bool = False  # recompute layers in the backward pass, to save memory
     precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = option(
         "float32", "Type of activations; variables stay float32."
     )
     seed: Seed = option(1, "Seed for the weights, dropout and the order of the data.")
-    freeze: str = option("", "Parts of the model to freeze, such as encoder,embedding.")
+    freeze: str = option(
+        "", "Parts of the model to freeze, such as encoder,embedding.", is_advanced=True
+    )
     lora_rank: Size | None = option(
         None,
         "Train an adapter of this rank (LoRA, arXiv 2106.09685) for the model of init_from, whose "
         "weights stay unchanged.",
+        is_advanced=True,
     )
     lora_alpha: Positive | None = option(
-        None, "LoRA alpha: updates are scaled by alpha / rank. The rank by default."
+        None,
+        "LoRA alpha: updates are scaled by alpha / rank. The rank by default.",
+        is_advanced=True,
     )
 
     def __post_init__(self):

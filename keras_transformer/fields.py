@@ -38,14 +38,16 @@ def one_of(*choices: str) -> Rule:
     return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices, choices)
 
 
-def option(default: Any, help: str) -> Any:
+def option(default: Any, help: str, is_advanced: bool = False) -> Any:
     """A field of a dataclass that programs offer as a flag.
 
     Args:
         default: for the field and the flag.
         help: what the flag does, for the help of programs and for the reference.
+        is_advanced: whether few people need it, so that --help leaves it to --helpfull.
     """
-    return dataclasses.field(default=default, metadata={"help": help})
+    metadata = {"help": help, "is_advanced": is_advanced}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def options_of(kind: type) -> dict[str, dataclasses.Field]:

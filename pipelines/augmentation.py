@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 from absl import logging
-from tqdm import tqdm
 
 from keras_transformer.errors import require
 from keras_transformer.fields import Rule
+from keras_transformer.progress import progress_bar
 from keras_transformer.text_changes import (
     in_capitals,
     in_title_case,
@@ -79,7 +79,9 @@ def augment(
     require(source.task == "translation", "augment", rule, ",".join(shares))
     count = survey.counts["train"]
     reading = _Reading(shares, seed, visit)
-    with tqdm(desc="augmenting train", total=count, unit=" pairs", mininterval=1) as reading.bar:
+    with progress_bar(
+        desc="augmenting train", total=count, unit=" pairs", mininterval=1
+    ) as reading.bar:
         if source.target_languages:
             for part, size in zip(source.parts("train"), survey.part_sizes, strict=True):
                 reading.read_parts([part], size)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
-from tqdm import tqdm
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
+from keras_transformer.progress import progress_bar
 from pipelines import data_files, sharding
 from pipelines.augmentation import Augmentation, augment
 from pipelines.many_languages import with_codes
@@ -119,7 +119,7 @@ def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> Augme
     if config.augment:
         return augment(source, survey, config.augment, config.seed, visit=lambda pair: show([pair]))
     if learned:
-        with tqdm(desc="reading train", total=survey.counts["train"], **_BAR) as bar:
+        with progress_bar(desc="reading train", total=survey.counts["train"], **_BAR) as bar:
             for block in _blocks(source.pairs("train")):
                 show(block)
                 bar.update(len(block))
@@ -232,7 +232,7 @@ def _write_blocks(
     """Encodes pairs and writes them as blocks, one block per thread at a time."""
     threads = min(_MAX_THREADS, os.cpu_count() or 1)
     with (
-        tqdm(desc=f"encoding {split}", total=count, **_BAR) as bar,
+        progress_bar(desc=f"encoding {split}", total=count, **_BAR) as bar,
         ThreadPoolExecutor(threads) as pool,
     ):
         writing = deque()

@@ -15,10 +15,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import regex
 from absl import logging
-from tqdm import tqdm
 
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, Positive, Rule, check_fields, one_of, option
+from keras_transformer.progress import progress_bar
 from pipelines.sources import DerivedSource, Pair, Source, Survey
 
 # For each rule, metadata.json shows this many pairs, with this many characters of either side.
@@ -186,7 +186,7 @@ def select(source: Source, config: SelectionConfig) -> Selection:
         examples = {}
     else:
         check = _RuleCheck(config)
-        with tqdm(desc="selecting train", unit=" pairs", mininterval=1) as check.bar:
+        with progress_bar(desc="selecting train", unit=" pairs", mininterval=1) as check.bar:
             survey = source.survey(check.visit)
         broken = check.broken_rules()
         examples = check.examples

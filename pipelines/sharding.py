@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from keras_transformer.fields import Count
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.replacing import replacing, write_file
+from keras_transformer.progress import progress_bar
 from pipelines.metadata import SplitInfo
 
 BLOCK_PAIRS = 32_768
@@ -131,7 +131,9 @@ class Sharding:
         indices = [self._read_index(block) for block in range(block_count)]
         groups_of_blocks = [index.groups() for index in indices]
         numbers = range(len(self._shards))
-        for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
+        for number in progress_bar(
+            numbers, desc="writing", unit=" shards", disable=len(numbers) < 2
+        ):
             if not self._shards[number].exists():
                 self.write_shard(number, [groups[number] for groups in groups_of_blocks])
         for path in self._folder.glob(f"{self._split}-block-*"):

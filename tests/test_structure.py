@@ -32,6 +32,7 @@ FOR_PIPELINES = (
     "keras_transformer.language_codes",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
+    "keras_transformer.progress",
     "keras_transformer.text_changes",
     "keras_transformer.vocabulary.pair",
     "keras_transformer.vocabulary.sentencepiece_models",

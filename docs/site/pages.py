@@ -136,15 +136,27 @@ def programs_page() -> str:
     return text
 
 
+# absl's names of the kinds of flags, in words for readers.
+KINDS = {
+    "bool": "true or false",
+    "int": "whole number",
+    "float": "number",
+    "string": "text",
+    "comma separated list of strings": "separated by commas",
+    "multi string": "text, can be repeated",
+}
+
+
 def flag_text(flag: ElementTree.Element) -> str:
     """A flag as an entry of a list of definitions."""
     name, kind = flag.findtext("name"), flag.findtext("type")
     default = flag.findtext("default")
     given = f", {default} by default" if default not in (None, "", "None") else ""
     values = [value.text for value in flag.iter("enum_value")]
-    kind = " or ".join(values) or {"bool": "true or false"}.get(kind, kind)
+    kind = " or ".join(values) or KINDS.get(kind, kind)
     # absl writes the values of an enumeration first: <a|b>: ...
     meaning = re.sub(r"^<[^>]*>: ", "", " ".join(flag.findtext("meaning").split()))
+    meaning = meaning.partition("; repeat this option")[0]
     return f"`--{name}` ({kind}{given})\n:   {meaning}\n\n"
 
 

@@ -42,6 +42,7 @@ from keras_transformer.fields import check_fields, one_of, option
 from keras_transformer.files.paths import RemotePath, to_path
 from keras_transformer.files.reading import opened, uncompressed_name
 from keras_transformer.output_files import STANDARD_STREAM
+from keras_transformer.progress import progress_bar
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.translate.translator import Translator
@@ -138,7 +139,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     )
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
-        tqdm(unit="segment", disable=is_terminal) as bar,
+        progress_bar(unit=" segments", delay=0.1, disable=is_terminal) as bar,
     ):
         size = 1 if is_terminal else CHUNK_LINES
         for text in texts_of(source, name_of(config.input), format, size):

@@ -21,8 +21,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tqdm import tqdm
-
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import option
 from keras_transformer.files.paths import RemotePath, is_device, to_path
@@ -34,6 +32,7 @@ from keras_transformer.output_files import (
     one_line,
     opened_output,
 )
+from keras_transformer.progress import progress_bar
 from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of
 
@@ -129,7 +128,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
-        tqdm(unit="line", disable=is_terminal) as bar,
+        progress_bar(unit=" lines", delay=0.1, disable=is_terminal) as bar,
     ):
         lines = lines_of(source, name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):

@@ -4,14 +4,13 @@ import copy
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from tqdm import tqdm
-
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.memory import TranslationMemory
 from keras_transformer.documents.sentence_search import SentenceSearch
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
+from keras_transformer.progress import progress_bar
 from keras_transformer.search.engine import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedTranslation, Translation
@@ -154,7 +153,7 @@ class TextTranslator(Translator):
         translator = self.document_translator(language, case, terminology, to=to)
         document = read_document(text, format, translator.language, columns, translator.target)
         parts = translator.translate(document.parts)
-        bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
+        bar = progress_bar(parts, total=len(document.parts), unit=" parts", disable=not progress)
         if isinstance(text, bytes):
             return b"".join(document.written(bar))
         return "".join(bar)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tqdm import tqdm
 
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import paper_bleu, translation_scores
 from keras_transformer.parsing.parseval import parsing_scores
 from keras_transformer.parsing.trees import Tree
+from keras_transformer.progress import progress_bar
 from keras_transformer.search.streams import in_streams
 from keras_transformer.training.metrics import held_out_perplexity
 from keras_transformer.translate.translator import Translator
@@ -95,4 +95,4 @@ def perplexity(
         return -translator.score_ids(*batch), batch[1]
 
     losses = in_streams(losses_of, batches, translator.engine.streams)
-    return held_out_perplexity(tqdm(losses, total=len(batches), unit="batch"))
+    return held_out_perplexity(progress_bar(losses, total=len(batches), unit=" batches"))

@@ -19,12 +19,12 @@ import tensorflow as tf
 from tensorboard.plugins.custom_scalar import layout_pb2 as layout
 from tensorboard.plugins.custom_scalar import summary as layout_summary
 from tensorboard.plugins.hparams import api as hparams
-from tqdm import tqdm
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
+from keras_transformer.progress import PICTURE, progress_bar
 from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
@@ -36,7 +36,7 @@ LAYOUT = {  # TensorBoard's Custom Scalars: a heading, and the curve in each cha
     "speed": ["training/tokens_per_second", "training/padding"],
     "gradients": ["training/gradient_norm", "training/skipped", "training/learning_rate"],
 }
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
+BAR = "{desc}: {percentage:3.0f}%" + PICTURE + " {elapsed}, {remaining} left{postfix}"
 
 
 class Curves:
@@ -64,7 +64,7 @@ class Curves:
             log = to_path(model_dir) / "training_log.jsonl"
             _cut(log, state.step)
             self._log = opened.enter_context(log.open("a", encoding="utf-8"))
-            bar = tqdm(total=1, initial=self._done(state), desc="compiling", bar_format=BAR)
+            bar = progress_bar(total=1, initial=self._done(state), desc="compiling", bar_format=BAR)
             self._bar = opened.enter_context(bar)
             opened.callback(self._end_profile)
             self._opened = opened.pop_all()

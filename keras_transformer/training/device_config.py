@@ -18,12 +18,18 @@ class DeviceConfig:
         "the devices of all workers in TF_CONFIG or Slurm.",
     )
     replicas: int | None = option(
-        None, "Number of logical CPU devices per worker, instead of all GPUs."
+        None,
+        "Number of logical CPU devices per worker, instead of all GPUs.",
+        is_advanced=True,
     )
     connect_seconds: _UpToADay = option(
-        300.0, "multi_worker: seconds to wait for all workers at the start."
+        300.0,
+        "multi_worker: seconds to wait for all workers at the start.",
+        is_advanced=True,
     )
-    deterministic: bool = option(False, "Use deterministic operations, which are slower on a GPU.")
+    deterministic: bool = option(
+        False, "Use deterministic operations, which are slower on a GPU.", is_advanced=True
+    )
 
     def __post_init__(self):
         check_fields(self)

@@ -28,27 +28,41 @@ class LoopConfig:
         10.0, "Minutes between validations, each followed by a checkpoint."
     )
     checkpoint_steps: Size | None = option(
-        None, "Steps between validations, if reached before checkpoint_minutes."
+        None,
+        "Steps between validations, if reached before checkpoint_minutes.",
+        is_advanced=True,
     )
     keep_checkpoints: Size = option(
-        20, "Number of latest checkpoints to keep, besides the best one."
+        20,
+        "Number of latest checkpoints to keep, besides the best one.",
+        is_advanced=True,
     )
-    log_steps: Size = option(50, "Steps between points on the curves.")
+    log_steps: Size = option(50, "Steps between points on the curves.", is_advanced=True)
     max_skipped_steps: Size = option(
-        100, "Abort after this many consecutive steps with non-finite gradients."
+        100,
+        "Abort after this many consecutive steps with non-finite gradients.",
+        is_advanced=True,
     )
     best_metric: Annotated[str, one_of(*METRICS)] = option(
-        "loss", "Validation metric that selects the best checkpoint."
+        "loss",
+        "Validation metric that selects the best checkpoint.",
+        is_advanced=True,
     )
     patience: Size | None = option(
         None, "Stop after this many consecutive validations without a better best_metric."
     )
-    histograms: bool = option(False, "Write histograms of all parameters at each validation.")
+    histograms: bool = option(
+        False, "Write histograms of all parameters at each validation.", is_advanced=True
+    )
     profile_steps: tuple[int, int] | None = option(
-        None, "FIRST,LAST: profile these steps for TensorBoard."
+        None,
+        "FIRST,LAST: profile these steps for TensorBoard.",
+        is_advanced=True,
     )
     xla: Annotated[str, one_of("on", "off")] = option(
-        "off", "Whether XLA compiles the training step."
+        "off",
+        "Whether XLA compiles the training step.",
+        is_advanced=True,
     )
 
     def __post_init__(self):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
+from keras_transformer.progress import progress_bar
 from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows
 from keras_transformer.search.streams import in_streams
 from keras_transformer.store.card import ModelCard
@@ -475,7 +475,7 @@ class Translator:
     ) -> Iterator:
         """Yields the results for each batch's input, with an optional progress bar on stderr."""
         total = sum(map(len, batches))
-        with tqdm(total=total, unit="sentence", disable=not progress) as bar:
+        with progress_bar(total=total, unit=" sentences", disable=not progress) as bar:
             results = in_streams(function, inputs, self.engine.streams)
             for batch, result in zip(batches, results, strict=True):
                 bar.update(len(batch))

@@ -144,16 +144,21 @@ def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
     check_line(done.errors, "no.model", "SentencePiece", "bpe")
 
 
-def test_help_says_which_data_sets_have_a_flag(run_program):
-    done = run_program("prepare_data", "--help")
-    assert done.code == 0
-    lines = iter(done.output.splitlines())
-    headings = {}
-    for line in lines:
+def headings_of(text):
+    """Flag -> its heading in the text of --help or --helpfull."""
+    heading, found = None, {}
+    for line in text.splitlines():
         if re.fullmatch(r"\S.*:", line):
             heading = line.removesuffix(":")
         elif flag := re.match(r"  --(?:\[no\])?(\w+):", line):
-            headings[flag[1]] = heading
+            found[flag[1]] = heading
+    return found
+
+
+def test_help_says_which_data_sets_have_a_flag(run_program):
+    done = run_program("prepare_data", "--helpfull")
+    assert done.code == 0
+    headings = headings_of(done.output)
     expected = {
         "train_source": "dataset=files",
         "test_pairs": "dataset=files",
@@ -167,5 +172,23 @@ def test_help_says_which_data_sets_have_a_flag(run_program):
         "seed": "vocabulary and records",
     }
     assert {name: headings[name] for name in expected} == expected
-    assert re.search(r"--grammar_pairs: .*\n +\(default: '100000'\)", done.output)
-    assert "default: ''" not in done.output
+    assert "--grammar_pairs: Number of training pairs. (default: 100000)" in done.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "headings"),
+    [
+        ([], {"dataset=files", "dataset=files or tfds:NAME"}),
+        (["--dataset=files", "--train_source=a"], {"dataset=files", "dataset=files or tfds:NAME"}),
+        (["--dataset", "grammar"], {"dataset=grammar"}),
+        (["--dataset=tfds:a/b"], {"dataset=tfds:NAME", "dataset=files or tfds:NAME"}),
+        (["--dataset=treebank", "--no_such_flag"], {"dataset=treebank"}),
+    ],
+)
+def test_help_lists_the_flags_for_the_data_set(run_program, typed, headings):
+    done = run_program("prepare_data", *typed, "--help")
+    assert done.code == 0
+    shown = set(headings_of(done.output).values())
+    assert {heading for heading in shown if heading.startswith("dataset=")} == headings
+    assert ("selection of training pairs" in shown) == ("--dataset=treebank" not in typed)
+    assert "vocabulary and records" in shown

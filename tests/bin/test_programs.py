@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def test_help_ends_well(name, call_program):
     for flag in ("-h", "--help", "--helpshort", "--helpfull"):
         done = call_program(name, flag)
         assert (done.code, done.errors) == (0, ""), flag
-        assert "--verbosity: 1: also show messages from" in " ".join(done.output.split())
+        assert "--verbosity: 0: progress and warnings; 1: also" in " ".join(done.output.split())
 
 
 def test_flags_in_a_file(call_program, tmp_path):
@@ -114,12 +115,39 @@ def test_the_console_command_runs_a_program(command):
 def test_the_help_of_a_program_lists_its_flags(command):
     code, output, errors = command("train", "--help")
     assert (code, errors) == (0, "")
-    assert "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
+    assert (
+        "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 0: progress" in output
+    )
     groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
-    assert "--accumulate_steps: " in groups["optimization"]
-    assert "--precision: <float32|bfloat16|float16>: " in groups["optimization"]
-    assert "--[no]deterministic: " in groups["devices"]
+    assert "--precision: Type of activations; " in groups["optimization"]
+    assert "(one of float32,\n    bfloat16, float16; default: float32)" in groups["optimization"]
+    assert "--strategy: " in groups["devices"]
     assert "--data_dir: " in groups["flags"] and "--train_steps: " not in groups["flags"]
+
+
+def flags_in(help_text):
+    """The names of the flags that a help text lists."""
+    return set(re.findall(r"^  (?:-v,)?--(?:\[no\])?(\w+): ", help_text, re.M))
+
+
+def test_help_lists_what_most_people_need_and_helpfull_the_rest(run_program):
+    shown = run_program("train", "--help").output
+    full = run_program("train", "--helpfull").output
+    assert len(flags_in(shown)) == 14 and {"train_steps", "preset", "seed"} < flags_in(shown)
+    assert flags_in(full) - flags_in(shown) > {"accumulate_steps", "deterministic", "freeze"}
+    assert "--[no]deterministic: " in full and "--helpfull lists 17 more flags" in shown
+
+
+@pytest.mark.parametrize("name", ["prepare_data", "serve", "sweep", "translate"])
+def test_help_has_none_of_the_phrases_of_absl(name, run_program):
+    text = run_program(name, "--helpfull").output.partition("absl.")[0]
+    for phrase in ("(default: '", "a comma separated list", "(an integer)", "repeat this option"):
+        assert phrase not in text
+
+
+def test_the_default_of_verbosity_is_what_programs_do(run_program):
+    text = run_program("train", "--help").output
+    assert re.search(r"-v,--verbosity: 0: progress and .*\n.*\(default:\s+0\)", text)
 
 
 def test_the_console_command_names_an_unknown_program(command):

@@ -1,5 +1,6 @@
 import json
 import math
+import sys
 
 import pytest
 import tensorflow as tf
@@ -109,7 +110,8 @@ def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(any_
 
 
 @pytest.mark.parametrize("limit", [{"train_steps": 4}, {"train_minutes": 0.1}])
-def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, limit):
+def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, limit, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     metrics = {"loss": 2.5, "tokens_per_second": 1000.0}
     with Curves(tmp_path, RunState(), LoopConfig(**limit)) as curves:
         (first,) = shown(capsys)
