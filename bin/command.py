@@ -373,7 +373,20 @@ def load_model(stored, **options: Any):
     from keras_transformer.search.streams import share_cores
 
     share_cores()
-    return translator_of(stored, {**search_options(), **options})
+    translator = translator_of(stored, {**search_options(), **options})
+    _warn_of_short_training(translator.card)
+    return translator
+
+
+def _warn_of_short_training(card) -> None:
+    """Warns if a model's training ended inside its warm-up, before it translates well."""
+    training, checkpoint = card.description.training, card.checkpoint
+    if training is None or checkpoint is None or card.description.base is not None:
+        return
+    if 0 < checkpoint.step < training.warmup_steps:
+        message = "this model's training ended at step %d, inside its warm-up of %d steps, so it "
+        message += "may translate badly: train it longer, or with fewer warmup_steps"
+        logging.warning(message, checkpoint.step, training.warmup_steps)
 
 
 def load_model_with_memory(stored, **options: Any):

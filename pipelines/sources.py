@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from absl import logging
 
@@ -29,6 +29,7 @@ _GRAMMAR_EVALUATION_PAIRS = 1000
 _GRAMMAR_KEPT_PAIRS = 200_000  # in memory, about 60 MB
 _GRAMMAR_SAMPLE_PAIRS = 100  # of each split; to distinguish versions of the grammar
 _PAIRS_AT_ONCE = 1024  # of which digests are computed
+_MANY_IDENTICAL = 0.5  # a larger share of pairs with equal sides is likely to be a mistake
 
 Pair = tuple[str, str]
 # Called with each training pair, and the names of its two languages.
@@ -300,16 +301,20 @@ class FileSource(Source):
                 for split, parts in self._parts.items()
             }
         for split, parts in self._parts.items():
-            counts[split] = 0
+            counts[split] = identical = 0
             for part in parts:
                 languages = part.languages or self.languages
                 is_visited = visit is not None and split == "train"
-                size, digests = _read_once(part, languages, visit if is_visited else None)
-                counts[split] += size
+                read = _read_once(part, languages, visit if is_visited else None)
+                counts[split] += read.pairs
+                identical += read.identical
                 if split == "train":
-                    part_sizes.append(size)
-                for name, found in part.settings(digests).items():
+                    part_sizes.append(read.pairs)
+                for name, found in part.settings(read.digests).items():
                     settings.setdefault(name, []).extend(found)
+            if identical > counts[split] * _MANY_IDENTICAL:
+                message = "source and target of %s are identical in %d of %d pairs"
+                logging.warning(message, split, identical, counts[split])
         return Survey(counts, part_sizes, settings)
 
     def pairs(self, split: str) -> Iterator[Pair]:
@@ -336,20 +341,29 @@ class FileSource(Source):
         return self._task_options
 
 
-def _read_once(part: _Part, languages: Sequence[str], visit: Visitor | None) -> tuple[int, Pair]:
-    """Reads a part: returns its number of pairs, and a digest of each side."""
+class _Read(NamedTuple):
+    """What was found by reading a part."""
+
+    pairs: int
+    identical: int  # pairs with equal sides that are not blank
+    digests: Pair  # of each side
+
+
+def _read_once(part: _Part, languages: Sequence[str], visit: Visitor | None) -> _Read:
+    """Reads a part."""
     source_digest, target_digest = TextDigest(), TextDigest()
-    count = 0
+    count = identical = 0
     pairs = part.pairs()
     while block := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
         count += len(block)
+        identical += sum(source == target != "" for source, target in block)
         sources, targets = zip(*block, strict=True)
         source_digest.add(sources)
         target_digest.add(targets)
         if visit is not None:
             for pair in block:
                 visit(pair, languages)
-    return count, (source_digest.value(), target_digest.value())
+    return _Read(count, identical, (source_digest.value(), target_digest.value()))
 
 
 def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list[str]) -> None:

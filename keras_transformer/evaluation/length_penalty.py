@@ -1,5 +1,6 @@
 """Chooses the length penalty's alpha (section 6.1) on a split, as in the paper."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 from absl import logging
@@ -36,7 +37,10 @@ def bleu_by_alpha(
         InputError: for an export, whose alpha is fixed, and if there are no sentences.
     """
     scores = {}
-    for alpha in ALPHAS:
+    message = "choosing alpha: %d sentences are translated %d times"
+    logging.info(message, len(sources), len(ALPHAS))
+    started = time.monotonic()
+    for number, alpha in enumerate(ALPHAS, start=1):
         candidates = translator.with_alpha(alpha).translate(sources, progress=True)
         answers = [row[0].text for row in candidates]
         if directions is None:
@@ -44,8 +48,18 @@ def bleu_by_alpha(
         else:
             found = direction_scores(answers, references, directions, tokenize, lowercase)
         scores[alpha] = found["bleu"]
-        logging.info("alpha %.1f: BLEU %.2f", alpha, scores[alpha])
+        left = (time.monotonic() - started) / number * (len(ALPHAS) - number)
+        message = "alpha %.1f: BLEU %.2f (%d of %d, about %s left)"
+        logging.info(message, alpha, scores[alpha], number, len(ALPHAS), _duration(left))
     return scores
+
+
+def _duration(seconds: float) -> str:
+    """Returns "1 minute" or "40 seconds", for example."""
+    if seconds < 60:
+        return f"{seconds:.0f} seconds"
+    minutes = round(seconds / 60)
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def safest_alpha(scores: Mapping[float, float]) -> float:

@@ -1,7 +1,9 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from keras_transformer.config import TrainingConfig
 from tests.documents.archives import archive, content_of
 from tests.refusals import check_line
 
@@ -40,8 +42,19 @@ def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
     assert done.result["truncated"] == 1
     assert done.result["checkpoint"] == "step-00000020"
     assert done.result["output"] == str(output)
+    assert "loading the model ...\n" in done.errors
+    assert "warning: this model's training ended at step 20, inside its warm-up" in done.errors
     answers = output.read_bytes().decode("utf-8").split("\n")
     assert answers == [*(one_line(best[0].text) for best in wanted), ""]
+
+
+@pytest.mark.parametrize(("step", "is_short"), [(199, True), (1000, False), (0, False)])
+def test_a_model_that_ended_inside_its_warm_up_is_told_of(load_program, caplog, step, is_short):
+    warn = load_program("translate").run.__globals__["_warn_of_short_training"]
+    training = TrainingConfig(warmup_steps=1000)
+    description = SimpleNamespace(training=training, base=None)
+    warn(SimpleNamespace(description=description, checkpoint=SimpleNamespace(step=step)))
+    assert ("ended at step 199, inside its warm-up of 1000 steps" in caplog.text) == is_short
 
 
 def test_lines_of_several_sentences(call_program, untrained, translator, tmp_path):

@@ -29,6 +29,22 @@ def test_each_alpha_has_the_score_of_its_own_translations():
     assert scores[1.0] == pytest.approx(scores[1.4]) and scores[1.0] > scores[0.8]
 
 
+def test_the_time_that_is_left_is_shown(monkeypatch, caplog):
+    caplog.set_level("INFO")
+    clock = iter(range(0, 1000, 30))  # 30 seconds an alpha
+    monkeypatch.setattr(length_penalty.time, "monotonic", lambda: next(clock))
+    length_penalty.bleu_by_alpha(Translator(), [REFERENCE] * 2, [REFERENCE] * 2)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == "choosing alpha: 2 sentences are translated 11 times"
+    assert lines[1].endswith("(1 of 11, about 5 minutes left)")
+    assert [line.partition("about ")[2] for line in lines[8:]] == [
+        "2 minutes left)",
+        "1 minute left)",
+        "30 seconds left)",
+        "0 seconds left)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("bleu", "expected"),
     [

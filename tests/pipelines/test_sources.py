@@ -150,6 +150,15 @@ class TestFiles:
         source([parts["2.en"], parts["1.en"]], [parts["2.de"], str(link)])
         assert "train" in caplog.text and parts["1.en"] in caplog.text
 
+    def test_sides_that_are_mostly_identical_are_told_of(self, tmp_path, caplog):
+        english = write(tmp_path / "1.en", b"a cat\na dog\n\n7\n")
+        german = write(tmp_path / "1.de", b"eine Katze\na dog\n\n7\n")  # half, and a blank pair
+        source([english], [german]).survey()
+        assert not caplog.text
+        copy = write(tmp_path / "2.de", b"eine Katze\na dog\n\n7\n")
+        source([german], [copy]).survey()
+        assert "train are identical in 3 of 4 pairs" in caplog.text
+
     def test_unequal_numbers_of_files_are_named(self, parts):
         with refused("train_target", "1 for 2"):
             source([parts["1.en"], parts["2.en"]], [parts["1.de"]])
