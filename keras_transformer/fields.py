@@ -44,7 +44,7 @@ def option(default: Any, help: str, is_advanced: bool = False) -> Any:
     Args:
         default: for the field and the flag.
         help: what the flag does, for the help of programs and for the reference.
-        is_advanced: whether few people need it, so that --help leaves it to --helpfull.
+        is_advanced: whether few people need it, so that the short help leaves it out.
     """
     metadata = {"help": help, "is_advanced": is_advanced}
     return dataclasses.field(default=default, metadata=metadata)

@@ -23,7 +23,7 @@ from keras_transformer.errors import require
 from keras_transformer.export.ctranslate2 import ctranslate2_spec
 from keras_transformer.export.directory import write_export
 from keras_transformer.language_codes import Direction, code_of, is_language
-from keras_transformer.languages import name_of
+from keras_transformer.languages import ModelLanguages, name_of, primary
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -49,7 +49,8 @@ def export_argos(
         export_dir: the directory to create.
         card: the model card.
         overwrite: whether to replace an earlier export in `export_dir`.
-        directions: the directions to package, such as "en-de"; all of the model's by default.
+        directions: the directions to package, such as "en-de", which the model was trained for, if
+            it knows its directions; all of them by default.
 
     Returns:
         {"argos": the package files, "bytes"}.
@@ -108,6 +109,8 @@ def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Directio
         direction = known.get(name, Direction(source, target))
         is_pair = is_language(direction.source) and is_language(direction.target)
         require(is_pair, "directions", "must be SOURCE-TARGET, such as en-de", repr(name))
+        rule = f"must be directions that the model was trained for: {', '.join(known)}"
+        require(not known or _is_trained(direction, languages), "directions", rule, repr(name))
         if languages is not None and languages.has_codes:
             rule = f"must have a target of the model: {', '.join(languages.targets)}"
             require(direction.target in languages.targets, "directions", rule, repr(name))
@@ -117,6 +120,12 @@ def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Directio
     is_right = len(set(chosen)) == len(chosen) and (is_many or len(chosen) == 1)
     require(is_right, "directions", rule, ",".join(directions))
     return chosen
+
+
+def _is_trained(direction: Direction, languages: ModelLanguages) -> bool:
+    """Whether a model was trained for a direction; "en-US" counts as "en"."""
+    trained = [(primary(each.source), primary(each.target)) for each in languages.directions]
+    return (primary(direction.source), primary(direction.target)) in trained
 
 
 def package_name(direction: Direction) -> str:

@@ -140,8 +140,8 @@ def test_a_package_for_each_direction(model, shared, tmp_path):
         assert sum(found.log_probs) == pytest.approx(wanted.log_prob, abs=1e-3)
         scores[direction.target] = wanted.log_prob
     assert abs(scores["de"] - scores["cs"]) > 0.1, "the target language counts"
-    (one,) = export(tmp_path / "one", model, shared, ["fr-cs"], task_options=options_of(DIRECTIONS))
-    assert one.endswith("translate-fr_cs.argosmodel")
+    (one,) = export(tmp_path / "one", model, shared, ["de-cs"], task_options=options_of(DIRECTIONS))
+    assert one.endswith("translate-de_cs.argosmodel")
 
 
 def assert_same_translations(package, model, vocabularies, sentences, coded=None):
@@ -171,8 +171,13 @@ def test_an_imported_model_has_its_sentencepiece_model(shared, tmp_path):
     [
         (None, {}, "directions", "none"),
         (["en"], {}, "directions", "'en'"),
-        (["en-de", "en-cs"], {"languages": LANGUAGES}, "directions", "en-de,en-cs"),
+        (["en-de", "en-cs"], {"languages": LANGUAGES}, "directions", "'en-cs'"),
+        (["en-de", "en-cs"], {}, "directions", "en-de,en-cs"),
+        (["fr-it"], {"languages": LANGUAGES}, "directions", "'fr-it'"),
         (["en-fr"], {"task_options": options_of(DIRECTIONS)}, "directions", "'en-fr'"),
+        (["cs-de"], {"task_options": options_of(DIRECTIONS)}, "directions", "'cs-de'"),
+        # A model with codes that does not know its source languages, as some imported ones.
+        (["en-fr"], {"task_options": {"target_languages": ["de"]}}, "directions", "'en-fr'"),
         (["en-de"] * 2, {"task_options": options_of(DIRECTIONS)}, "directions", "en-de,en-de"),
     ],
 )
