@@ -261,8 +261,10 @@ class _Reader:
 
 
 def _shown(element: XmlElement) -> str:
-    """Returns the text in an element, without codes and deletions."""
-    return "".join(one.text for one in element.walk() if one.name == "w:t")
+    """Returns the text in an element, without codes, deletions and text boxes."""
+    if element.name == "w:t":
+        return element.text
+    return "".join(_shown(child) for child in element.elements if child.name != "w:p")
 
 
 def _is_ruby_base(element: XmlElement) -> bool:

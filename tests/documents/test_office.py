@@ -748,6 +748,27 @@ def test_pieces_that_stay_are_counted():
     assert left == {"deleted": 1, "field": 1}
 
 
+def test_code_without_letters_does_not_count_as_left():
+    style = '<w:pPr><w:pStyle w:val="SourceCode"/></w:pPr>'
+    box = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
+    box = box.format(paragraph(run("a dog")))
+    field = f'<w:fldSimple w:instr="SEQ x">{box}</w:fldSimple>'
+    for content, count in (
+        (paragraph(run("} // 1"), properties=style), {}),
+        (paragraph(run("} // x"), properties=style), {"code": 1}),
+        (paragraph(box, properties=style), {}),
+        (paragraph(box, run("x"), properties=style), {"code": 1}),
+        (paragraph(field), {}),
+    ):
+        found, left = read_members(archive("docx", content), "docx")
+        assert left == count
+        assert content.replace("a dog", "A DOG") in found["word/document.xml"]
+    code = '<text:p text:style-name="Source_20_Text">{}</text:p>'
+    for text, count in (("} // 1", {}), ("} // x", {"code": 1})):
+        _, left = read_members(archive("odt", code.format(text)), "odt")
+        assert left == count
+
+
 def test_an_item_of_a_book_may_lack_its_path():
     package = PACKAGE.format("").replace("<manifest>", "<manifest><item media-type='text/html'/>")
     found, _ = read_members(archive("epub", "<p>a</p>", a_opf=package), "epub")
