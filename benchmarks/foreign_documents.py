@@ -36,7 +36,9 @@ from keras_transformer.errors import InputError
 from keras_transformer.translate.answers import Link
 
 FIRST, LETTERS = 0x13A0, 80  # Cherokee
-NO_LANGUAGE = re.compile(r"\w+://\S+|www\.\S+|\S+@\S+|\d[\d.]*E[-+]?\d+|#N/A|#\w+[!?]")
+NO_LANGUAGE = re.compile(
+    r"\b\w+://\S+|www\.\S+|(?<!\S)\S+@\S+|(?<![\d.])\d[\d.]*E[-+]?\d+|#N/A|#\w+[!?]"
+)
 # Elements whose text is visible, in members with these names; by formats. Masters and layouts have
 # prompts for authors.
 VISIBLE = {
