@@ -4,10 +4,11 @@ Tags keep their source, even broken ones. Block elements, such as `<p>` and `<td
 all others, such as `<b>` and `<my-icon>`, are elements within one.
 
 Not translated: comments, scripts, styles, and the content of elements that are in _KEPT or have
-translate="no" or the class notranslate, except text in drawings (SVG). A superscript without
-letters or in square brackets is a note mark or an exponent, and stays at its word. Markup left open
-at the end of a document, such as a comment, is not translated either: browsers do not show it. The
-attribute `lang` stays.
+translate="no" or the class notranslate. Two kinds of text in such elements are translated: text in
+drawings (SVG), and what is shown in place of a film or a sound. A superscript without letters or in
+square brackets is a note mark or an exponent, and stays at its word. Markup left open at the end of
+a document, such as a comment, is not translated either: browsers do not show it. The attribute
+`lang` stays.
 
 A page may be XML, which has no named entities such as &nbsp;: then text is written as XML.
 """
@@ -51,11 +52,14 @@ _BLOCKS = _names(
 )
 # Elements without an end tag.
 _VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+# Elements whose content is only shown if they cannot be.
+_WITH_FALLBACK = _names("applet audio canvas object video")
 # Elements whose content is not translated; the first set stands for words.
 _KEPT_WORDS = _names("code kbd samp tt var")
-_KEPT = _KEPT_WORDS | _names(
-    "applet audio canvas iframe math noembed object plaintext pre rp rt rtc script style svg "
-    "textarea video xmp"
+_KEPT = (
+    _KEPT_WORDS
+    | _WITH_FALLBACK
+    | _names("iframe math noembed plaintext pre rp rt rtc script style svg textarea xmp")
 )
 # Kinds of untranslated text that a reader sees, for Document.left.
 _LEFT_KINDS = {
@@ -156,6 +160,11 @@ class Tag(NamedTuple):
         return translate.lower() == "no" or "notranslate" in classes.split()
 
     @property
+    def has_fallback(self) -> bool:
+        """Whether its content is translated, but by itself."""
+        return self.name in _WITH_FALLBACK and not self._forbids_translation
+
+    @property
     def left_kind(self) -> str | None:
         """The kind of untranslated text in the element, if a reader sees it."""
         return "protected" if self._forbids_translation else _LEFT_KINDS.get(self.name)
@@ -203,6 +212,20 @@ def parts_of(text: str, left: Counter[str], is_xml: bool = False) -> list[str | 
     """
     tags = tags_of(text)
     write = xml_source.write_text if is_xml or _is_xml(tags) else write_text
+    return _parts_of_tags(tags, left, write)
+
+
+def _parts_of_tags(
+    tags: Sequence[Tag],
+    left: Counter[str],
+    write: Callable[[Sequence[Piece]], str],
+    is_fallback: bool = False,
+) -> list[str | Segment]:
+    """Returns the parts of a page, or of what is shown in place of an element in it.
+
+    In the latter, further such elements are blocks, so the depth of the recursion is two.
+    """
+    blocks = _BLOCKS | _WITH_FALLBACK if is_fallback else _BLOCKS
     parts: list[str | Segment] = []
     builder = SegmentBuilder(write, has_lists=True)
     open_tags = OpenTags()
@@ -210,7 +233,8 @@ def parts_of(text: str, left: Counter[str], is_xml: bool = False) -> list[str | 
     while number < len(tags):
         tag = tags[number]
         end = number + 1
-        if tag.name in _BLOCKS:
+        is_kept = tag.begins_kept and not (is_fallback and tag.has_fallback)
+        if tag.name in blocks:
             parts.extend(builder.parts())
             builder = SegmentBuilder(write, has_lists=True)
         note_end = end_of_note(tags, number)
@@ -219,26 +243,26 @@ def parts_of(text: str, left: Counter[str], is_xml: bool = False) -> list[str | 
             note = tags[number:end]
             source = "".join(inner.source for inner in note)
             builder.kept(source, text_of_note(note, builder.last_character))
-        elif tag.begins_kept:
+        elif is_kept:
             end = end_of_kept(tags, number, open_tags)
             inner = tags[number + 1 : end]
             if tag.left_kind is not None and any(map(str.isalpha, _shown(inner))):
                 left[tag.left_kind] += 1
-            if tag.name == "svg" and tag.left_kind is None:
-                source = "".join(one.source for one in tags[number:end])
-                builder.kept(source, parts=_parts_of_drawing(tags[number:end], write))
-            elif tag.name in _BLOCKS:
+            within = _parts_within(tags[number:end], left, write)
+            if has_language(within):
+                builder.kept("".join(one.source for one in tags[number:end]), parts=within)
+            elif tag.name in blocks:
                 rest = "".join(one.source for one in inner)
                 parts.extend([*(tag.parts() or [tag.source]), rest])
             else:
                 add_kept(builder, tags[number:end])
-        elif tag.name in _BLOCKS:
+        elif tag.name in blocks:
             parts.extend(tag.parts() or [tag.source])
         elif tag.kind == "text":
             add_text(builder, tag.source)
         else:
             add_tag(builder, tag)
-        if tag.has_content and not tag.begins_kept and note_end is None:
+        if tag.has_content and not is_kept and note_end is None:
             open_tags.begin(tag.name)
         elif tag.kind == "end":
             open_tags.end(tag.name)
@@ -254,8 +278,21 @@ def _is_xml(tags: Sequence[Tag]) -> bool:
     return is_declared or (root is not None and "xmlns" in dict(root.attributes))
 
 
+def _parts_within(
+    element: Sequence[Tag], left: Counter[str], write: Callable[[Sequence[Piece]], str]
+) -> Parts:
+    """Returns the source of a drawing, or of an element with fallback, in parts; otherwise ()."""
+    first, *inner = element
+    if first.has_fallback:
+        fallback = _parts_of_tags(inner, left, write, is_fallback=True)
+        return joined([*(first.parts() or [first.source]), *fallback])
+    if first.name == "svg" and first.left_kind is None:
+        return _parts_of_drawing(element, write)
+    return ()
+
+
 def _parts_of_drawing(tags: Sequence[Tag], write: Callable[[Sequence[Piece]], str]) -> Parts:
-    """Returns the source of a drawing in parts if there is text in it; otherwise ()."""
+    """Returns the source of a drawing in parts."""
     parts: list[str | Segment] = []
     number = 0
     while number < len(tags):
@@ -271,7 +308,7 @@ def _parts_of_drawing(tags: Sequence[Tag], write: Callable[[Sequence[Piece]], st
                     add_tag(builder, tag)
             parts += builder.parts()
         number = end
-    return joined(parts) if has_language(parts) else ()
+    return joined(parts)
 
 
 def add_tag(builder: SegmentBuilder, tag: Tag) -> None:

@@ -198,6 +198,22 @@ def test_text_of_drawings_is_translated_and_ruby_loses_no_text():
     assert segment.text == "a c"
 
 
+def test_what_is_shown_in_place_of_a_film_is_translated_apart_from_its_sentence():
+    page = (
+        '<p>a <video title="b" src="x"><source src="y"><object data="z"><p>c <b>d</b>.</p>e'
+        '</object><code>f</code><canvas class="notranslate">g</canvas></video> h</p>'
+    )
+    document = read(page, "en")
+    assert [segment.text for segment in document.segments] == ["a h", "b", "c d.", "e"]
+    wanted = page.replace(">a <", ">A <").replace("> h<", "> H<").replace('"b"', '"B"')
+    wanted = wanted.replace(">c <b>d<", ">C <b>D<").replace("</p>e<", "</p>E<")
+    assert written(document.parts, capitals) == wanted
+    assert dict(document.left) == {"code": 1, "protected": 1}
+    assert not read("<p><audio translate=no>a</audio></p>", "en").segments
+    page = f"<p>{'<object>' * 2000}a"
+    assert written(read(page, "en").parts, capitals) == page.replace(">a", ">A")
+
+
 @pytest.mark.parametrize(
     "beginning", ["<?xml version='1.0'?><p>", "<p xmlns='http://www.w3.org/1999/xhtml'>"]
 )
@@ -343,6 +359,7 @@ ALONE = [
         '<img src="a.png" alt="Some picture">',
         "<svg><title>No</title></svg>",
         "<code>x &lt;</code>",
+        "<audio src=x>No sound. <object>Get <a href=y>it</a></object></audio>",
     ],
 ]
 BROKEN = [
