@@ -23,6 +23,7 @@ from keras_transformer.training.interruption import Interruption, listening
 from keras_transformer.training.lone_worker import LoneWorker
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import Decision, RunState
+from keras_transformer.training.schedule import LONGEST_WARMUP
 from keras_transformer.training.step import TrainingStep, as_tensors
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
@@ -137,9 +138,30 @@ def _log_end(state: RunState, training_config: TrainingConfig) -> None:
     if state.started is None:
         message = "this run has already ended at step %d: to continue it, raise %s"
         logging.info(message, state.step, stopped)
-    if state.step < training_config.warmup_steps:
+    is_shortened = training_config.decay != "inverse_square_root"  # see WarmupToZero
+    if state.step < training_config.warmup_steps and not is_shortened:
         message = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
         logging.warning(message, state.step, training_config.warmup_steps, stopped)
+
+
+def _log_warmup(training_config: TrainingConfig, total_steps: int, limit: str) -> None:
+    """Logs how a run that is too short for its warm-up deals with it.
+
+    Args:
+        training_config: the warm-up, and the decay after it.
+        total_steps: the number of steps in the run, as far as known.
+        limit: what ends the run, "train_minutes" or "train_steps".
+    """
+    warmup_steps = training_config.warmup_steps
+    shorter = max(1, round(total_steps * LONGEST_WARMUP))
+    if training_config.decay == "inverse_square_root":
+        if total_steps < warmup_steps:
+            message = "this run has %d steps, fewer than its warm-up of %d: set warmup_steps=%d, "
+            message += "or raise %s"
+            logging.warning(message, total_steps, warmup_steps, shorter, limit)
+    elif shorter < warmup_steps:
+        message = "the warm-up takes %d steps, a fifth of this run, instead of warmup_steps=%d"
+        logging.info(message, shorter, warmup_steps)
 
 
 def _make_step(
@@ -201,6 +223,7 @@ class _Run:
     interruption: Interruption
     cluster: "Cluster | LoneWorker"
     describe: Callable[[], None]
+    is_length_known: bool = False  # whether the run's length was estimated, for its warm-up
 
     def take_steps(self) -> None:
         """Takes steps for about a second, and none beyond the next event."""
@@ -228,6 +251,10 @@ class _Run:
         state.decision = Decision(**self.cluster.agreed(dataclasses.asdict(decision)))
         expected_steps = self.config.expected_steps(state.step, state.decision.seconds)
         self.step.total_steps.assign(expected_steps)
+        if not self.is_length_known and self.config.is_estimate(state.decision.seconds):
+            self.is_length_known = True
+            limit = "train_steps" if self.config.train_minutes is None else "train_minutes"
+            _log_warmup(self.step.config, expected_steps, limit)
 
     def _is_checkpoint_due(self, seconds: float) -> bool:
         state, config = self.state, self.config

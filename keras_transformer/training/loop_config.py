@@ -101,6 +101,16 @@ class LoopConfig:
         in_all_minutes = step * self.train_minutes * 60 / seconds  # may be infinite
         return round(min(self.train_steps, max(step, in_all_minutes)))
 
+    def is_estimate(self, seconds: float) -> bool:
+        """Whether expected_steps is close to the run's length.
+
+        With train_minutes, the speed must be known, from a fiftieth of the time.
+
+        Args:
+            seconds: the time that all steps so far took.
+        """
+        return self.train_minutes is None or seconds >= self.train_minutes * 60 / 50
+
     def steps_to_next_event(self, step: int) -> int:
         """Returns how many steps after `step` the loop can take before its next event."""
         next_events = [self.train_steps, step + self.log_steps - step % self.log_steps]

@@ -10,6 +10,8 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
 
+LONGEST_WARMUP = 1 / 5  # share of a run whose rate decays to zero
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
@@ -31,12 +33,8 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step):
         """Returns the rate for the next update, float32, given the number of updates, int."""
         step_num = ops.cast(step, "float32") + 1
-        slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
+        slope = ops.minimum(step_num**-0.5, step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
-
-    def fall(self, step_num):
-        """Equation 3 after the warm-up, for a step counted from 1, without d_model^-0.5."""
-        return step_num**-0.5
 
     def get_config(self):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
@@ -44,11 +42,14 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupToZero(WarmupInverseSquareRoot):
-    """The warm-up of equation 3, then a decay to zero at the end of the run. Not in the paper.
+    """A linear warm-up, then a decay to zero at the end of the run. Not in the paper.
+
+    The largest rate is that of equation 3, scale (d_model warmup_steps)^-0.5. In a short run, the
+    warm-up takes a fifth of the steps, and leads to the same rate.
 
     Args:
         d_model: width of the model.
-        warmup_steps: where the rate is largest, and equal to that of equation 3.
+        warmup_steps: where the rate is largest, in runs of at least five times as many steps.
         total_steps: number of steps in the run, an int; or a scalar variable, if not yet known.
         scale: a factor on the rate.
         shape: "linear", or "cosine", which decays slowly at the beginning and at the end.
@@ -67,15 +68,19 @@ class WarmupToZero(WarmupInverseSquareRoot):
         super().__init__(d_model, warmup_steps, scale)
         self.total_steps, self.shape = total_steps, shape
 
-    def fall(self, step_num):
-        """The rate after the warm-up, without the factors `scale` and d_model^-0.5."""
+    def __call__(self, step):
+        """Returns the rate for the next update, float32, given the number of updates, int."""
+        step_num = ops.cast(step, "float32") + 1
         total_steps = ops.cast(self.total_steps, "float32")
-        steps_left = total_steps + 1 - step_num
-        decay_steps = ops.maximum(total_steps + 1 - self.warmup_steps, 1)
-        share = ops.clip(steps_left / decay_steps, 0.0, 1.0)
+        warmup_steps = ops.minimum(float(self.warmup_steps), total_steps * LONGEST_WARMUP)
+        warmup_steps = ops.maximum(warmup_steps, 1.0)
+        rise = ops.minimum(step_num / warmup_steps, 1.0)
+        decay_steps = ops.maximum(total_steps + 1 - warmup_steps, 1.0)
+        fall = ops.clip((total_steps + 1 - step_num) / decay_steps, 0.0, 1.0)
         if self.shape == "cosine":
-            share = (1 - ops.cos(math.pi * share)) / 2
-        return self.warmup_steps**-0.5 * share
+            fall = (1 - ops.cos(math.pi * fall)) / 2
+        largest = self.scale * (self.d_model * self.warmup_steps) ** -0.5
+        return largest * ops.minimum(rise, fall)
 
     def get_config(self):
         total_steps = int(self.total_steps)

@@ -302,10 +302,10 @@ def test_curves_hold_what_is_reported(tmp_path):
 
 def test_a_rate_that_ends_with_the_run(tmp_path):
     training = dataclasses.replace(TRAINING, warmup_steps=4, decay="linear")
-    run(tmp_path, 12, training=training, log_steps=1)
+    run(tmp_path, 20, training=training, log_steps=1)
     peak = 0.5 * 8**-0.5 * 4**-0.5
-    # Of the next update: that of the fourth is largest, and a thirteenth would have none.
-    expected = [peak * min(step / 4, (13 - step) / 9) for step in range(2, 14)]
+    # Of the next update: that of the fourth is largest, and a twenty-first would have none.
+    expected = [peak * min(step / 4, (21 - step) / 17) for step in range(2, 22)]
     found = [line["learning_rate"] for line in log(tmp_path, "training")]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
 
@@ -548,7 +548,10 @@ def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
 
 
 def test_what_a_run_says_in_the_end(tmp_path, caplog):
-    """Of 20 steps of warm-up, 6 were taken; then 20; then none, as the run is over."""
+    """Of 20 steps of warm-up, 6 were taken; then 20; then none, as the run is over.
+
+    A run that will end in its warm-up says so at its start, too.
+    """
 
     def told(*arguments, **settings):
         caplog.clear()
@@ -557,8 +560,25 @@ def test_what_a_run_says_in_the_end(tmp_path, caplog):
         return [record.args for record in caplog.records if "raise" in record.msg]
 
     of_warm_up, over = (6, 20, "train_steps"), (6, "train_steps")
-    assert told(6) == [of_warm_up]
-    assert told(6) == [over, of_warm_up]
-    assert told(20, train_minutes=1e-9)[0] == (6, "train_minutes")
+    at_the_start = (6, 20, 1, "train_steps")
+    assert told(6) == [at_the_start, of_warm_up]
+    assert told(6) == [at_the_start, over, of_warm_up]
+    assert told(20, train_minutes=1e-9)[1] == (6, "train_minutes")
     assert told(20) == []
     assert told(20) == [(20, "train_steps")]
+
+
+def test_a_short_run_shortens_its_warm_up(tmp_path, caplog):
+    training = dataclasses.replace(TRAINING, warmup_steps=10**7, learning_rate=0.01, decay="linear")
+    with caplog.at_level("INFO", logger="absl"):
+        run(tmp_path, 10, training=training, log_steps=1)
+    rates = [line["learning_rate"] for line in log(tmp_path, "training")]
+    assert rates[0] == max(rates) == pytest.approx(0.01)  # of the second update
+    messages = [record.args for record in caplog.records if "warm" in record.msg]
+    assert messages == [(2, 10**7)]
+
+
+def test_when_the_length_of_a_run_is_known():
+    assert LoopConfig(train_steps=70).is_estimate(0.0)
+    config = LoopConfig(train_minutes=10)
+    assert [config.is_estimate(seconds) for seconds in (0.0, 11.9, 12.0)] == [False, False, True]

@@ -35,18 +35,18 @@ def test_scale_and_config_round_trip():
 
 @pytest.mark.parametrize("shape", ["linear", "cosine"])
 def test_fall_to_zero(shape):
-    schedule = WarmupToZero(128, warmup_steps=10, total_steps=40, scale=1.5, shape=shape)
+    schedule = WarmupToZero(128, warmup_steps=10, total_steps=60, scale=1.5, shape=shape)
     paper = WarmupInverseSquareRoot(128, 10, 1.5)
     rises = np.arange(10)
     np.testing.assert_allclose(schedule(rises), paper(rises), rtol=1e-5)
-    step_num = np.arange(10, 42)
-    share = (41 - step_num) / 31
+    step_num = np.arange(10, 62)
+    share = (61 - step_num) / 51
     if shape == "cosine":
         share = np.sin(np.pi / 2 * share) ** 2
     np.testing.assert_allclose(
         schedule(step_num - 1), float(paper(9)) * share, rtol=1e-4, atol=1e-9
     )
-    assert schedule(39) > 0 == schedule(40) == schedule(100)
+    assert schedule(59) > 0 == schedule(60) == schedule(100)
 
 
 def test_total_steps_that_change():
@@ -58,10 +58,13 @@ def test_total_steps_that_change():
     assert WarmupToZero.from_config(schedule.get_config()).total_steps == 40
 
 
-def test_a_run_shorter_than_its_warm_up():
-    schedule = WarmupToZero(128, warmup_steps=10, total_steps=5)
-    rates = [float(schedule(step)) for step in range(6)]
-    assert max(rates) <= float(WarmupInverseSquareRoot(128, 10)(9)) and rates[5] == 0
+@pytest.mark.parametrize(("total", "warmup"), [(40, 8), (10, 2), (5, 1), (2, 1)])
+def test_the_warm_up_takes_at_most_a_fifth_of_the_run(total, warmup):
+    schedule = WarmupToZero(128, warmup_steps=10, total_steps=total)
+    step_num = np.arange(1, total + 2)
+    largest = float(WarmupInverseSquareRoot(128, 10)(9))
+    shares = np.minimum(step_num / warmup, (total + 1 - step_num) / (total + 1 - warmup))
+    np.testing.assert_allclose(schedule(step_num - 1), largest * shares, rtol=1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize("decay", ["linear", "cosine"])
