@@ -172,8 +172,7 @@ class TransformerConfig:
 class TrainingConfig:
     """Everything that determines how training updates the parameters (section 5)."""
 
-    # Steps during which the learning rate rises, eq. 3; with a decay to zero, at most a fifth of the
-    # run.
+    # Steps during which the rate rises, eq. 3; with a decay to zero, at most a fifth of the run.
     warmup_steps: Size = 4000
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
     learning_rate: Amount = 0.0  # the peak rate, instead of that factor; 0 for eq. 3's
