@@ -1,8 +1,8 @@
 """Imports a model as a model directory: a Marian model (OPUS-MT), a .keras file or an export.
 
-A Marian model is a directory in Hugging Face's format or in Marian's own: see
-keras_transformer/importing/marian.py. Only weights are read, no code. The other programs use the
-result like a model directory written by bin/train.py.
+A Marian model is one of the Hugging Face hub, which is downloaded, or a directory in Hugging Face's
+format or in Marian's own: see keras_transformer/importing/marian.py. Only weights are read, no
+code. The other programs use the result like a model directory written by bin/train.py.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -21,26 +21,38 @@ flags.DEFINE_string(
     "path",
     None,
     "Directory of a Marian model, a .keras file next to its vocabulary, or an export.",
-    required=True,
+)
+flags.DEFINE_string(
+    "hub",
+    None,
+    "Marian model of the Hugging Face hub, in place of --path, such as Helsinki-NLP/opus-mt-de-en.",
+)
+flags.DEFINE_string(
+    "revision", None, "Branch, tag or commit of --hub. Default: the newest version."
 )
 flags.DEFINE_string("model_dir", None, "New directory for the model.", required=True)
 flags.DEFINE_list(
     "languages",
     None,
     "Source and target language of a Marian model, such as de,en; only the source language if the "
-    "vocabulary has codes for the targets. Documents are split into sentences by its rules.",
+    "vocabulary has codes for the targets. Documents are split into sentences by the rules of the "
+    "source language. Default: the languages in Hugging Face's files, if they have them.",
 )
 
 
 def main():
-    path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
+    _check_source()
+    model_dir = to_path(FLAGS.model_dir)
     require_new(FLAGS.model_dir)
+    if FLAGS.hub is not None:
+        from keras_transformer.importing.hub import import_from_hub
+
+        return import_from_hub(FLAGS.hub, model_dir, FLAGS.languages, FLAGS.revision)
+
+    path = to_path(FLAGS.path)
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "path", "must be a local folder with --format=marian", path)
     require(path.exists(), "path", "must exist", path)
-    is_for_marian = FLAGS.languages is None or FLAGS.format == "marian"
-    rule = "must only be given with --format=marian"
-    require(is_for_marian, "languages", rule, FLAGS.languages)
     from keras_transformer.store.directory import ModelDirectory, write_model_directory
     from keras_transformer.store.export import Export, SavedModel
     from keras_transformer.store.keras_file import KerasFile
@@ -72,6 +84,21 @@ def main():
         languages=description.languages,
         chosen=chosen if stored.is_export else None,
     )
+
+
+def _check_source():
+    """Checks that one model is named, and the flags that only belong to the hub or to Marian."""
+    given = [name for name in ("path", "hub") if FLAGS[name].value is not None]
+    rule = "must be given, or --hub, but not both"
+    require(len(given) == 1, "path", rule, " and ".join(given) or "neither")
+    is_from_hub = given == ["hub"]
+    rule = "must only be given with --hub"
+    require(is_from_hub or FLAGS.revision is None, "revision", rule, FLAGS.revision)
+    rule = "must be marian with --hub"
+    require(not is_from_hub or FLAGS.format == "marian", "format", rule, FLAGS.format)
+    is_for_marian = FLAGS.languages is None or FLAGS.format == "marian"
+    rule = "must only be given with --format=marian"
+    require(is_for_marian, "languages", rule, FLAGS.languages)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,6 @@ def test_errors_name_extras_of_this_distribution(monkeypatch):
         text = path.read_text(encoding="utf-8")
         assert "pip install keras-transformer" not in text, path
         extras.update(re.findall(r"(?:install_command|import_extra)\([\"'](\w+)", text))
-    assert extras == {"beam", "detect", "documents", "figures", "onnx"}
+    assert extras == {"beam", "detect", "documents", "figures", "hub", "onnx"}
     extras |= {kind.package for kind in FORMATS.values() if kind.package is not None}
     assert extras <= set(project["optional-dependencies"])

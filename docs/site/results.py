@@ -143,6 +143,9 @@ RESULTS: dict[str, dict[str, str]] = {
         "model_dir": "the folder",
         "checkpoint": "name of the checkpoint in it",
         **SIZE,
+        "repository": "with `--hub`: as it was given",
+        "revision": "with `--hub`: the commit that was downloaded",
+        "license": "with `--hub`: as the model card names it; null if it names none",
     },
     "average_checkpoints": {
         **CHECKPOINT,

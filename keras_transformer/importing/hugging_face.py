@@ -1,15 +1,16 @@
 """Marian models in Hugging Face's format.
 
-A directory with config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
-vocab.json; target_vocab.json if the vocabularies are separate; and optionally
-generation_config.json.
+A directory with config.json, weights in one of WEIGHT_FILES, source.spm, target.spm and vocab.json;
+target_vocab.json if the vocabularies are separate; and optionally generation_config.json and
+tokenizer_config.json.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import EOS_ID, PAD_ID
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.fields import Count, Size, from_json
 from keras_transformer.files.json_files import read_json
 from keras_transformer.importing.marian_model import (
@@ -21,6 +22,13 @@ from keras_transformer.importing.marian_model import (
 from keras_transformer.importing.sentencepiece_pieces import read_pieces
 from keras_transformer.importing.tensors import read_tensors
 
+# The first one that a directory has is read: the other packages are smaller than PyTorch.
+WEIGHT_FILES = ("model.safetensors", "tf_model.h5", "pytorch_model.bin")
+# All other files that are read.
+OTHER_FILES = (
+    *("config.json", "generation_config.json", "tokenizer_config.json"),
+    *("source.spm", "target.spm", "vocab.json", "target_vocab.json"),
+)
 # The options in config.json that are fields of TransformerConfig.
 OPTION_NAMES = {
     "d_model": "d_model",
@@ -114,7 +122,7 @@ def read_hugging_face(path: Path) -> MarianModel:
         norm_epsilon=1e-5,  # torch.nn.LayerNorm's
     )
 
-    file = _weight_file(path)
+    file = path / weights_file([file.name for file in path.iterdir()], path)
     names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
     names |= _names_of_embeddings(has_shared_vocabulary, is_tied)
     return MarianModel(
@@ -129,6 +137,14 @@ def read_hugging_face(path: Path) -> MarianModel:
     )
 
 
+def read_languages(folder: Path) -> list[str]:
+    """Returns the source and target language in tokenizer_config.json; none if it has none."""
+    file = folder / "tokenizer_config.json"
+    options = read_json(file) if file.is_file() else {}
+    languages = [options.get("source_lang"), options.get("target_lang")]
+    return [language for language in languages if isinstance(language, str)]
+
+
 def _read_options(folder: Path) -> dict[str, Any]:
     """Reads config.json, and generation_config.json if there is one."""
     config_file, generation_file = folder / "config.json", folder / "generation_config.json"
@@ -141,12 +157,20 @@ def _read_options(folder: Path) -> dict[str, Any]:
     return from_json(OPTION_TYPES, options, config_file)
 
 
-def _weight_file(folder: Path) -> Path:
-    """Returns the weights file; a directory may have both formats."""
-    for name in ("model.safetensors", "pytorch_model.bin"):
-        if (folder / name).is_file():
-            return folder / name
-    raise InputError(None, "must contain model.safetensors or pytorch_model.bin", "neither", folder)
+def weights_file(names: Collection[str], place: str | Path) -> str:
+    """Returns the name of the weights to read, as a directory may have several formats.
+
+    Args:
+        names: the names of all files.
+        place: where they are, for errors.
+
+    Raises:
+        InputError: if there are no weights that can be read.
+    """
+    known = [name for name in WEIGHT_FILES if name in names]
+    rule = f"must contain one of {', '.join(WEIGHT_FILES)}"
+    require(bool(known), None, rule, "none of them", place)
+    return known[0]
 
 
 def _read_weights(file: Path) -> dict[str, Any]:

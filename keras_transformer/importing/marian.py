@@ -7,14 +7,14 @@ options become fields of TransformerConfig, and its weights are rearranged for t
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
 from keras_transformer.files.paths import is_device
 from keras_transformer.files.replacing import write_file
-from keras_transformer.importing.hugging_face import read_hugging_face
+from keras_transformer.importing.hugging_face import read_hugging_face, read_languages
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.importing.sentencepiece_pieces import Pieces
@@ -25,15 +25,20 @@ from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
 
 
 def import_marian(
-    path: Path, model_dir: Path, languages: Sequence[str] | None = None
+    path: Path,
+    model_dir: Path,
+    languages: Sequence[str] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> dict[str, str | int]:
     """Imports a Marian model as a model directory.
 
     Args:
         path: the directory of the Marian model, in either format.
         model_dir: the directory to create.
-        languages: the codes of source and target, which Marian's files do not contain; only the
-            source if the vocabulary has codes for the targets.
+        languages: the codes of source and target, or only the source if the vocabulary has codes
+            for the targets. None for those in Hugging Face's files, if they have any; Marian's own
+            have none.
+        files: the content of further files in `model_dir`, by name.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}, as write_model_directory.
@@ -58,8 +63,10 @@ def import_marian(
         task_options = {"target_languages": targets} if targets else {}
         if languages:
             _check_languages(languages, targets)
-            if targets:
-                task_options = options_of(Direction(languages[0], target) for target in targets)
+        elif is_hugging_face:
+            languages = _known_languages(path, targets)
+        if languages and targets:
+            task_options = options_of(Direction(languages[0], target) for target in targets)
             languages = [*languages, *targets]
         return write_model_directory(
             model_dir,
@@ -68,7 +75,17 @@ def import_marian(
             max_length=kept.max_length,
             task_options=task_options,
             languages=languages,
+            files=files,
         )
+
+
+def _known_languages(path: Path, targets: Sequence[str]) -> list[str] | None:
+    """Returns the languages in Hugging Face's files, like those that a user may give.
+
+    A file may also name a group of languages there, such as "ROMANCE".
+    """
+    languages = read_languages(path)[: 1 if targets else 2]
+    return languages if _are_languages(languages, targets) else None
 
 
 def _check_languages(languages: Sequence[str], targets: Sequence[str]) -> None:
@@ -76,8 +93,11 @@ def _check_languages(languages: Sequence[str], targets: Sequence[str]) -> None:
     rule = "must be the source and the target language, such as de,en"
     if targets:
         rule = f"must be only the source language; the model has the targets {', '.join(targets)}"
-    is_right = len(languages) == (1 if targets else 2) and all(map(is_language_code, languages))
-    require(is_right, "languages", rule, ",".join(languages))
+    require(_are_languages(languages, targets), "languages", rule, ",".join(languages))
+
+
+def _are_languages(languages: Sequence[str], targets: Sequence[str]) -> bool:
+    return len(languages) == (1 if targets else 2) and all(map(is_language_code, languages))
 
 
 def _write_vocabulary(file: Path, pieces: Pieces) -> None:

@@ -1,19 +1,34 @@
-"""Reads files of named tensors, *.npz, *.safetensors and PyTorch's *.bin, without running code."""
+"""Reads files of named tensors, without running code.
+
+The files are NumPy's *.npz, *.safetensors, *.h5 as TensorFlow models of Hugging Face's Transformers
+write them with Keras 2, and PyTorch's *.bin.
+"""
 
 import importlib
+import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 
-# Package names that differ from their modules' names.
-PACKAGES = {"yaml": "PyYAML", "safetensors.numpy": "safetensors"}
+# How to install a module, if not by its own name. PyTorch's own index has a build for CPUs, without
+# gigabytes of CUDA.
+INSTALL = {
+    "yaml": "PyYAML",
+    "torch": "torch -i https://download.pytorch.org/whl/cpu",
+}
+# The modules that read files of weights, by suffix.
+MODULES = {".safetensors": "safetensors.numpy", ".h5": "h5py", ".bin": "torch"}
+# PyTorch's names of Keras' variables.
+PYTORCH_NAMES = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
 
 
 def read_tensors(file: Path) -> dict[str, np.ndarray]:
-    """Reads a file's tensors by name; PyTorch's become float32.
+    """Reads a file's tensors by name.
+
+    PyTorch's become float32. Those of *.h5 get PyTorch's names and layout.
 
     Raises:
         InputError: if the file is missing or damaged, or needs a package that is not installed.
@@ -22,15 +37,58 @@ def read_tensors(file: Path) -> dict[str, np.ndarray]:
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as content:
                 return dict(content)
+        module = package(MODULES[file.suffix], file)
         if file.suffix == ".safetensors":
-            return package("safetensors.numpy", file).load_file(file)
+            return module.load_file(file)
+        if file.suffix == ".h5":
+            return _read_keras_2(module, file)
         # The file is a pickle. With weights_only, PyTorch only creates tensors from it.
-        loaded = package("torch", file).load(file, map_location="cpu", weights_only=True)
+        loaded = module.load(file, map_location="cpu", weights_only=True)
         return {name: tensor.float().numpy() for name, tensor in loaded.items()}
     except InputError:
         raise
     except Exception as error:  # damaged bytes can raise any error
         raise InputError(None, "must be a complete file of tensors", reason(error), file) from None
+
+
+def _read_keras_2(h5py: ModuleType, file: Path) -> dict[str, np.ndarray]:
+    """Reads a file of a TensorFlow model, as tensors with PyTorch's names and layout."""
+    tensors = {}
+
+    def add(path: str, content) -> None:
+        if isinstance(content, h5py.Dataset):
+            tensor = np.asarray(content)
+            is_kernel = path.endswith("/kernel:0")
+            tensors[_pytorch_name(path)] = tensor.T if is_kernel else tensor
+
+    with h5py.File(file) as stored:
+        stored.visititems(add)  # follows no links to other files
+    return tensors
+
+
+def _pytorch_name(path: str) -> str:
+    """Returns PyTorch's name for a dataset of a TensorFlow model.
+
+    The path begins with the layer and the scope in which the model was built, which differ between
+    versions: "model/tf_marian_mt_model/model/encoder/layers.0/fc1/kernel:0" is
+    "model.encoder.layers.0.fc1.weight", and "model/model.shared/model.shared/weight:0" is
+    "model.shared.weight".
+    """
+    *scopes, variable = path.removesuffix(":0").split("/")
+    for stack in ("encoder", "decoder"):
+        if stack in scopes:
+            layers = scopes[scopes.index(stack) :]
+            return ".".join(["model", *layers, PYTORCH_NAMES.get(variable, variable)])
+    if scopes and scopes[-1].removeprefix("model.") == "shared":
+        return "model.shared.weight"
+    return variable
+
+
+def require_reader(file: Path) -> None:
+    """Raises InputError if the package that reads a file of weights is not installed."""
+    module = MODULES[file.suffix]
+    is_installed = importlib.util.find_spec(module.partition(".")[0]) is not None
+    require(is_installed, None, _install_rule(module), "none installed", file)
 
 
 def package(module: str, file: Path) -> ModuleType:
@@ -42,7 +100,9 @@ def package(module: str, file: Path) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        rule = (
-            f"must be read with an additional package (pip install {PACKAGES.get(module, module)})"
-        )
-        raise InputError(None, rule, "none installed", file) from None
+        raise InputError(None, _install_rule(module), "none installed", file) from None
+
+
+def _install_rule(module: str) -> str:
+    top = module.partition(".")[0]
+    return f"must be read with an additional package (pip install {INSTALL.get(top, top)})"

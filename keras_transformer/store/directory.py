@@ -9,7 +9,7 @@ from keras_transformer.config import Task, TrainingConfig
 from keras_transformer.errors import require
 from keras_transformer.files.json_files import write_json
 from keras_transformer.files.paths import to_path
-from keras_transformer.files.replacing import replacing_folder
+from keras_transformer.files.replacing import replacing_folder, write_file
 from keras_transformer.store.model_path import ModelPath
 from keras_transformer.store.results import read_chosen_decoding, read_results
 from keras_transformer.store.stored_model import StoredModel, TrainedModel, trained_model
@@ -164,6 +164,7 @@ def write_model_directory(
     task_options: dict[str, Any] | None = None,
     languages: list[str] | None = None,
     chosen: Mapping[str, Any] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> dict[str, str | int]:
     """Writes an imported model as a model directory, with its weights as a checkpoint at step 0.
 
@@ -177,6 +178,7 @@ def write_model_directory(
             languages, these languages (language_codes.py).
         languages: the source and target languages, if known.
         chosen: the "alpha" and "beam_size" for translating, if chosen for the model.
+        files: the content of further files, by name.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}.
@@ -209,6 +211,8 @@ def write_model_directory(
         CheckpointStore(folder, model.config).save({"model": variables}, step=0)
         if chosen:
             write_json(folder / DECODING_FILE, dict(chosen))
+        for name, content in (files or {}).items():
+            write_file(folder / name, content)
     return {
         "model_dir": str(model_dir),
         "checkpoint": checkpoint_name(0),
