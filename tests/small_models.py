@@ -10,12 +10,15 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.search.beam_search import Ranking, beam_search
+from keras_transformer.search import search_loop
+from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SearchSettings
+from keras_transformer.search.constraints import constrained_search
 from keras_transformer.search.engine import Found
 from keras_transformer.search.ensemble import decode_target, ensemble_of
-from keras_transformer.search.greedy_search import greedy_search
+from keras_transformer.search.greedy_search import GreedySearch
+from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.tensorflow_engine import (
     SearchGraphs,
     TensorFlowEngine,
@@ -121,6 +124,14 @@ def settings_of(beam_size=4, alpha=0.6, forbidden=(), **options):
     return SearchSettings(DecodingConfig(beam_size, alpha, **options), forbidden)
 
 
+def strategy_of(settings):
+    """Makes the strategy of a search without phrases, with scores."""
+    options = settings.options
+    if options.sampling is not None:
+        return Sampling(settings, options.alpha)
+    return BeamSearch(settings, options.exact, options.alpha)
+
+
 def search(models, source, settings, target_prefix=None, phrases=None, n_best=None):
     """Runs beam search with a Keras model, or with an ensemble: a list of them."""
     model = compiled(models)
@@ -130,18 +141,21 @@ def search(models, source, settings, target_prefix=None, phrases=None, n_best=No
 def search_compiled(model, source, settings, target_prefix=None, phrases=None, n_best=None):
     """Runs beam search with a CompiledModel or an Ensemble."""
     cache = model.start(source, settings.options.beam_size)
-    ranking = None
+    strategy = strategy_of(settings)
     if n_best is not None:
-        ranking = Ranking(n_best, tf.constant(settings.options.alpha))
+        strategy.guaranteed = n_best
     lengths = SearchGraphs(model, settings)._max_lengths(cache)
-    return beam_search(model.step, cache, lengths, settings, target_prefix, phrases, ranking)
+    if phrases is None:
+        return search_loop.search(model.step, cache, lengths, strategy, target_prefix)
+    return constrained_search(model.step, cache, lengths, strategy, phrases, target_prefix)
 
 
 def search_compiled_greedily(model, source, settings, target_prefix=None):
     """Runs greedy search with a CompiledModel or an Ensemble."""
     cache = model.start(source, beams=1)
     lengths = SearchGraphs(model, settings)._max_lengths(cache)
-    return greedy_search(model.scaled_step, cache, lengths, settings, target_prefix)
+    strategy = GreedySearch(settings)
+    return search_loop.search(model.scaled_step, cache, lengths, strategy, target_prefix)
 
 
 def log_probs_of(models, source, target):

@@ -1317,8 +1317,10 @@ def shown(ids):
 # %%
 from typing import NamedTuple
 
-from keras_transformer.search.beam_search import beam_search, length_penalty, search_step
+from keras_transformer.search import search_loop
+from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.config import DecodingConfig, SearchSettings
+from keras_transformer.search.length_penalty import length_penalty
 
 
 class Cache(NamedTuple):
@@ -1346,8 +1348,9 @@ def search(beam_size):
         return tf.gather(table, ids), tf.zeros_like(ids), Cache(written)
 
     empty = Cache(tf.zeros([1, beam_size, 0], tf.int32))
-    settings = SearchSettings(DecodingConfig(beam_size=beam_size, alpha=0.0))
-    found = beam_search(step_fn, empty, tf.constant([4]), settings)
+    settings = SearchSettings(DecodingConfig(beam_size=beam_size))
+    strategy = BeamSearch(settings, guaranteed=beam_size, alpha=0.0)
+    found = search_loop.search(step_fn, empty, tf.constant([4]), strategy)
     show_table(
         ["step", "hypotheses that are kept"], [[n, ", ".join(s)] for n, s in enumerate(seen) if n]
     )
@@ -1367,15 +1370,15 @@ show_table(["beams", "best sentence"], [[1, one_beam[0]], [2, two_beams[0]]])
 assert one_beam[0] == "a end (0.20)" and two_beams[0] == "b c end (0.36)"
 
 # %% [markdown]
-# This is one step of the search: it extends every hypothesis, moves those that have ended to the
-# finished ones, and keeps the best of the others. The score of a finished sentence is its
-# log-probability divided by a *length penalty*, because a longer sentence is always less probable
-# than its beginning:
+# This is one step of the search. Its strategy extends every hypothesis, and then keeps some of the
+# extensions: beam search moves those that have ended to the finished ones, and keeps the best of
+# the others. The score of a finished sentence is its log-probability divided by a *length penalty*,
+# because a longer sentence is always less probable than its beginning:
 #
 # $$\text{score}(Y) = \frac{\log P(Y)}{lp(Y)} \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha$$
 
 # %%
-show_source(search_step, length_penalty)
+show_source(search_loop.search_step, BeamSearch.keep, length_penalty)
 
 # %% [markdown]
 # The paper used 4 beams and $\alpha = 0.6$, and limited translations to 50 tokens more than their
@@ -1384,7 +1387,7 @@ show_source(search_step, length_penalty)
 # %%
 rows = []
 for alpha in (0.0, 0.6, 1.0, 2.0):
-    penalties = [float(length_penalty(tf.constant(length), alpha)) for length in (5, 20, 50)]
+    penalties = [length_penalty(length, alpha) for length in (5, 20, 50)]
     rows.append([alpha, *(f"{penalty:.2f}" for penalty in penalties)])
 show_table(["alpha", "5 tokens", "20 tokens", "50 tokens"], rows)
 

@@ -11,7 +11,7 @@ from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.progress import progress_bar
-from keras_transformer.search.engine import penalized
+from keras_transformer.search.length_penalty import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedTranslation, Translation
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of

@@ -1,4 +1,4 @@
-"""Extensions of hypotheses by one token: the best ones, given ones, or samples.
+"""Extensions of hypotheses by one token: the best ones, or forced ones.
 
 All take the log probabilities of the alive hypotheses, float32 [B, K], and the logits for their
 next tokens, float32 [B, K, V]. Missing hypotheses and their extensions have log probability -inf.
@@ -6,15 +6,11 @@ next tokens, float32 [B, K, V]. Missing hypotheses and their extensions have log
 probabilities of other tokens stay the same.
 """
 
-import math
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.config import SamplingConfig
-
-# The log probability and the score of missing hypotheses: slots not filled yet.
-NONE = -math.inf
+from keras_transformer.search.state import NONE
 
 
 class Extensions(NamedTuple):
@@ -48,9 +44,9 @@ def best_extensions(
     best = tf.sort(best, axis=1)  # to keep the order of ties, as in top_k
     parents = best // num_blocks
     blocks = tf.reshape(blocks, [-1, beams * num_blocks, width])  # [B, K N, width]
-    found = tf.gather(blocks, best, batch_dims=1)  # [B, kept, width]
+    best_blocks = tf.gather(blocks, best, batch_dims=1)  # [B, kept, width]
     # Rounding must not give a probability above 1: the bound that ends searches relies on it.
-    token_log_probs = tf.minimum(found - tf.gather(log_total, parents, batch_dims=1), 0.0)
+    token_log_probs = tf.minimum(best_blocks - tf.gather(log_total, parents, batch_dims=1), 0.0)
     log_probs = tf.gather(alive_log_probs, parents, batch_dims=1)[:, :, None] + token_log_probs
     log_probs, chosen = tf.math.top_k(tf.reshape(log_probs, [-1, kept * width]), count)  # [B, C]
     block = tf.gather(best, chosen // width, batch_dims=1)  # [B, C]
@@ -77,8 +73,8 @@ def largest_logits(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     blocks = tf.reshape(logits, [-1, beams, vocab_size // width, width])  # [B, K, N, width]
     best = tf.argmax(tf.reduce_max(blocks, axis=3), axis=2, output_type=tf.int32)  # [B, K]
     block = tf.gather(blocks, best, batch_dims=2)  # [B, K, width]
-    place = tf.argmax(block, axis=2, output_type=tf.int32)  # [B, K]
-    return best * width + place, tf.gather(block, place, batch_dims=2)
+    column = tf.argmax(block, axis=2, output_type=tf.int32)  # [B, K]
+    return best * width + column, tf.gather(block, column, batch_dims=2)
 
 
 def log_sum_exp(logits: tf.Tensor, blocks: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
@@ -93,10 +89,10 @@ def log_sum_exp(logits: tf.Tensor, blocks: tf.Tensor, largest: tf.Tensor) -> tf.
     return (tf.gather(largest, top, batch_dims=2) - tf.math.log(best))[:, :, None]
 
 
-def given_extensions(
+def forced_extensions(
     alive_log_probs: tf.Tensor, logits: tf.Tensor, tokens: tf.Tensor, count: int
 ) -> Extensions:
-    """Extends every hypothesis by the token given for it, int32 [B, K].
+    """Extends every hypothesis by a token of its own, int32 [B, K].
 
     Of the `count` extensions, those after the first K are missing.
     """
@@ -111,33 +107,6 @@ def given_extensions(
         parents=widened(tf.zeros_like(tokens) + tf.range(beams), 0),
         log_probs=widened(alive_log_probs + log_probs, NONE),
     )
-
-
-def sampled_extensions(
-    alive_log_probs: tf.Tensor,
-    logits: tf.Tensor,
-    choices: tf.Tensor,
-    uniform: tf.Tensor,
-    config: SamplingConfig,
-) -> Extensions:
-    """Extends every hypothesis by a token sampled with a random number in [0, 1), float32 [B, K].
-
-    `choices` are the logits, with -inf for banned tokens. A hypothesis without choices ends with
-    log probability -inf. The other log probabilities are the model's, at any temperature.
-    """
-    vocab_size = logits.shape[-1]
-    has_choice = tf.reduce_max(choices, axis=-1) > NONE  # [B, K]
-    alive_log_probs = tf.where(has_choice, alive_log_probs, NONE)
-    ranked, ids = tf.math.top_k(choices, min(config.top_k or vocab_size, vocab_size))  # [B, K, R]
-    total = tf.cumsum(tf.nn.softmax(ranked / config.temperature), axis=-1)  # [B, K, R]
-    # A token may be sampled if those before it sum to less than top_p; the first always may.
-    before = tf.pad(total[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
-    allowed = tf.cast(before < config.top_p, tf.int32)
-    last = tf.reduce_sum(allowed, axis=-1, keepdims=True) - 1  # [B, K, 1]
-    threshold = uniform[:, :, None] * tf.gather(total, last, batch_dims=2)
-    passed = tf.reduce_sum(tf.cast(total <= threshold, tf.int32), axis=-1, keepdims=True)
-    tokens = tf.gather(ids, tf.minimum(passed, last), batch_dims=2)[:, :, 0]  # [B, K]
-    return given_extensions(alive_log_probs, logits, tokens, count=logits.shape[1])
 
 
 def without(logits: tf.Tensor, banned: tf.Tensor | None) -> tf.Tensor:

@@ -110,14 +110,6 @@ class DecodingConfig:
         """Whether the search is greedy: it takes the most probable token at each step."""
         return self.beam_size == 1 and self.sampling is None
 
-    @property
-    def candidates(self) -> int:
-        """C, the number of extensions that a search step considers for each sentence.
-
-        With 2 K of them, at least K are not EOS. Greedy search needs only the best one.
-        """
-        return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
-
     def limits(self, *models: TransformerConfig) -> "LengthLimits":
         """Returns the length limits that all models support; some have few positions."""
         source = self.max_source_length

@@ -28,7 +28,8 @@ import numpy as np
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
-from keras_transformer.search.engine import Explained, Found, Request, Rows, penalized
+from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.length_penalty import penalized
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 

@@ -81,8 +81,3 @@ class Engine(Protocol):
 
     def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         """Aligns targets with their sources; with `attention`, also returns all heads' weights."""
-
-
-def penalized(log_prob: float, length: int, alpha: float) -> float:
-    """The score of a target with `length` tokens, EOS included: log P / lp (beam_search.py)."""
-    return log_prob / ((5 + length) / 6) ** alpha

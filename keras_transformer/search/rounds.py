@@ -1,7 +1,7 @@
 """Runs a search in rounds of steps, between which finished sentences leave the batch.
 
 A sentence's result does not depend on the others, so the search can continue with the running ones
-only. Both beam search and greedy search run here.
+only.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,6 @@ ROUND_STEPS = 8  # maximum steps per round; caches grow by this many positions b
 
 def search_in_rounds(
     state: Any,
-    results: Any,
     step: Callable[[Any], Any],
     with_room: Callable[[Any, tf.Tensor], Any],
     results_of: Callable[[Any], Any],
@@ -22,18 +21,18 @@ def search_in_rounds(
     """Runs steps until all sentences have finished.
 
     Args:
-        state: a named tuple of nested structures of tensors [B, ...], whose third axis may grow.
-            Three fields are used here: `position`, int32 scalar, the number of steps taken;
-            `running`, bool [B], whether a sentence's search is running; and `places`, int32 [B],
-            the indices of the sentences in the results.
-        results: nested structures of tensors [B, ...] to fill.
+        state: a SearchState before the first step, or another named tuple of nested structures of
+            tensors [B, ...], whose third axis may grow, with the fields `position`, `running` and
+            `sentences`.
         step: takes a step: state -> state.
         with_room: gives a state room for positions below an int32 scalar.
-        results_of: returns the results of a state's sentences, in the structure of `results`.
+        results_of: returns the results of a state's sentences: nested structures of tensors
+            [B, ...], whose other axes do not depend on the state.
 
     Returns:
-        The results.
+        The results of all sentences.
     """
+    results = results_of(state)  # all of them will be replaced
     shapes = _shapes(state)._replace(position=tf.TensorShape([]))
 
     def search_round(state, results):
@@ -75,9 +74,9 @@ def _shapes(parts: Any) -> Any:
 def _retire(state: Any, results: Any, results_of: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Moves the results of finished sentences to `results`, and drops these from the batch."""
     stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
-    places = tf.gather(state.places, stopped)[:, None]
+    sentences = tf.gather(state.sentences, stopped)[:, None]
     results = tf.nest.map_structure(
-        lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
+        lambda whole, part: tf.tensor_scatter_nd_update(whole, sentences, tf.gather(part, stopped)),
         results,
         results_of(state),
     )

@@ -13,13 +13,17 @@ import tensorflow as tf
 from keras_transformer.config import PAD_ID
 from keras_transformer.errors import require
 from keras_transformer.search.alignment import alignment, attention_maps
-from keras_transformer.search.beam_search import Ranking, beam_search
+from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import SearchSettings
+from keras_transformer.search.constraints import constrained_search
 from keras_transformer.search.engine import Explained, Found, Request, Rows
 from keras_transformer.search.ensemble import Ensemble, decode_target
-from keras_transformer.search.greedy_search import greedy_search
+from keras_transformer.search.greedy_search import GreedySearch
+from keras_transformer.search.sampling import Sampling
+from keras_transformer.search.search_loop import search
+from keras_transformer.search.state import Hypotheses
 from keras_transformer.search.streams import streams
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -86,7 +90,7 @@ class SearchGraphs:
             log probability / length penalty; log_prob float32 [B, K], natural logarithm. Missing
             hypotheses have length 0 and score -inf.
         """
-        return self._search(source, prefix, None, Ranking(exact, alpha))
+        return self._search(source, prefix, exact, alpha)
 
     @graph(IDS, IDS, NUMBER, ALPHA)
     def aligned_search_ids(self, source, prefix, exact, alpha) -> Tensors:
@@ -95,7 +99,7 @@ class SearchGraphs:
         Returns:
             The same, and alignment int32 [B, K, T], a source position for each target token.
         """
-        return self._search(source, prefix, None, Ranking(exact, alpha), aligned=True)
+        return self._search(source, prefix, exact, alpha, aligned=True)
 
     @graph(IDS, IDS, PHRASES, NUMBER, ALPHA)
     def constrain_ids(self, source, prefix, phrases, exact, alpha) -> Tensors:
@@ -105,7 +109,11 @@ class SearchGraphs:
             phrases: int32 [B, P, M], padded, without EOS: phrases that each target must contain. If
                 there is no room for all of them, targets with most of them come first.
         """
-        return self._search(source, prefix, phrases, Ranking(exact, alpha))
+        model = self.model.in_graph()
+        cache = model.start(source, self.settings.options.beam_size)
+        strategy, lengths = BeamSearch(self.settings, exact, alpha), self._max_lengths(cache)
+        best = constrained_search(model.step, cache, lengths, strategy, phrases, prefix)
+        return outputs_of(best)
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, prefix) -> Tensors:
@@ -155,27 +163,22 @@ class SearchGraphs:
             **attention_maps(encoded, decoded)._asdict(),
         }
 
+    def _search(self, source, prefix, guaranteed, alpha, aligned: bool = False) -> Tensors:
+        model, options = self.model.in_graph(), self.settings.options
+        cache = model.start(source, options.beam_size)
+        if options.sampling is None:
+            strategy = BeamSearch(self.settings, guaranteed, alpha)
+        else:
+            strategy = Sampling(self.settings, alpha)
+        best = search(model.step, cache, self._max_lengths(cache), strategy, prefix, aligned)
+        return outputs_of(best)
+
     def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
         model = self.model.in_graph()
         cache = model.start(source, beams=1)
-        lengths = self._max_lengths(cache)
-        found = greedy_search(model.scaled_step, cache, lengths, self.settings, prefix, aligned)
-        outputs = {"ids": found.ids, "length": found.lengths, "is_finite": found.is_finite}
-        return {**outputs, "alignment": found.alignment} if aligned else outputs
-
-    def _search(self, source, prefix, phrases, ranking: Ranking, aligned: bool = False) -> Tensors:
-        model = self.model.in_graph()
-        cache = model.start(source, self.settings.options.beam_size)
-        lengths = self._max_lengths(cache)
-        best = beam_search(
-            model.step, cache, lengths, self.settings, prefix, phrases, ranking, aligned
-        )
-        outputs = {
-            "ids": best.ids,
-            "length": best.lengths,
-            "score": best.scores,
-            "log_prob": best.log_probs,
-        }
+        strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
+        best = search(model.scaled_step, cache, lengths, strategy, prefix, aligned)
+        outputs = {"ids": best.ids, "length": best.lengths, "is_finite": best.is_finite}
         return {**outputs, "alignment": best.alignment} if aligned else outputs
 
     def _max_lengths(self, cache: SearchCache) -> tf.Tensor:
@@ -184,6 +187,17 @@ class SearchGraphs:
         source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
         longest = tf.minimum(source_lengths + options.extra_length, self.limits.target)
         return tf.where(source_lengths > 1, longest, 0)
+
+
+def outputs_of(best: Hypotheses) -> Tensors:
+    """Returns hypotheses by the names of a graph's outputs."""
+    outputs = {
+        "ids": best.ids,
+        "length": best.lengths,
+        "score": best.scores,
+        "log_prob": best.log_probs,
+    }
+    return {**outputs, "alignment": best.alignment} if tf.is_tensor(best.alignment) else outputs
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
@@ -278,8 +292,8 @@ def padded(rows: Rows) -> tf.Tensor:
     """Pads rows of ids to int32 [B, longest], with at least one column."""
     longest = max([1, *(len(row) for row in rows)])
     ids = np.full([len(rows), longest], PAD_ID, np.int32)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
     return tf.constant(ids)
 
 
@@ -293,7 +307,7 @@ def _padded_phrases(rows: Sequence[Rows]) -> tf.Tensor:
     most = max([1, *(len(phrases) for phrases in rows)])
     longest = max([1, *(len(phrase) for phrases in rows for phrase in phrases)])
     ids = np.full([len(rows), most, longest], PAD_ID, np.int32)
-    for place, phrases in enumerate(rows):
+    for sentence, phrases in enumerate(rows):
         for number, phrase in enumerate(phrases):
-            ids[place, number, : len(phrase)] = phrase
+            ids[sentence, number, : len(phrase)] = phrase
     return tf.constant(ids)

@@ -6,16 +6,11 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.search import rounds
-from keras_transformer.search.beam_search import (
-    Alive,
-    Hypotheses,
-    Ranking,
-    beam_search,
-    can_improve,
-    select,
-)
-from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
-from tests.small_models import Cache, settings_of
+from keras_transformer.search.beam_search import BeamSearch
+from keras_transformer.search.config import DecodingConfig, SearchSettings
+from keras_transformer.search.search_loop import search
+from keras_transformer.search.state import Alive, Hypotheses, select
+from tests.small_models import Cache, settings_of, strategy_of
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -36,8 +31,8 @@ def code(prefix, vocab):
 
 def table_search(tables, max_lengths, settings, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
-    search = search_function(tables.shape[-1], settings)
-    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
+    search_tables = search_function(tables.shape[-1], settings)
+    result = search_tables(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
     result = Hypotheses(*[part.numpy() for part in result])
     assert_alignment(result, lambda prefix: code(prefix, tables.shape[-1]))
     return result
@@ -55,13 +50,13 @@ def search_function(vocab, settings):
         logits = tf.ensure_shape(logits, [None, None, vocab])
         return logits, prefix_code, Cache(tokens, (tables,))
 
-    def search(tables, max_lengths, prefix=None):
+    def search_tables(tables, max_lengths, prefix=None):
         beams = settings.options.beam_size
         empty = tf.zeros([tf.shape(max_lengths)[0], beams, 0], tf.int32)
         cache = Cache(empty, (tables,))
-        return beam_search(step_fn, cache, max_lengths, settings, prefix=prefix, aligned=True)
+        return search(step_fn, cache, max_lengths, strategy_of(settings), prefix, aligned=True)
 
-    return search
+    return search_tables
 
 
 def log_softmax(logits):
@@ -290,9 +285,8 @@ def test_early_stop_leaves_steps_out(alpha, early_stopping, wanted):
         steps.append(int(position))
         return tf.broadcast_to(logits, [1, 2, 5]), ids, cache
 
-    result = beam_search(
-        step_fn, Cache(), [50], settings_of(2, alpha, early_stopping=early_stopping)
-    )
+    settings = settings_of(2, alpha, early_stopping=early_stopping)
+    result = search(step_fn, Cache(), [50], strategy_of(settings))
     assert steps == wanted
     assert result.ids.numpy()[0].tolist() == [[EOS, PAD], [A, EOS]]
 
@@ -305,8 +299,7 @@ def test_bound_is_of_the_best_alive_at_the_maximum_length():
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
     finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
     for alpha, wanted in ((1.0, [False, True, False, True]), (0.0, [False, False, False, True])):
-        settings, ranking = settings_of(2, alpha), Ranking(2, alpha)
-        found = can_improve(alive, finished, tf.fill([4], 7), settings, ranking)
+        found = BeamSearch(settings_of(2), 2, alpha).can_improve(alive, finished, tf.fill([4], 7))
         assert found.numpy().tolist() == wanted
 
 
@@ -347,9 +340,9 @@ def test_result_does_not_depend_on_the_batch(beam_size):
     together = table_search(tables, max_lengths, settings)
     # In a graph: a step traced once serves all, and no number of them is fixed in it.
     signature = [tf.TensorSpec([None, None, 5]), tf.TensorSpec([None], tf.int32)]
-    search = tf.function(search_function(5, settings), input_signature=signature)
+    search_tables = tf.function(search_function(5, settings), input_signature=signature)
     for sentence, max_length in enumerate(max_lengths):
-        alone = search(tables[sentence : sentence + 1], tf.constant([max_length]))
+        alone = search_tables(tables[sentence : sentence + 1], tf.constant([max_length]))
         alone = Hypotheses(*[part.numpy() for part in alone])
         assert_same_list(listed(alone, 0), listed(together, sentence))
 
@@ -402,9 +395,8 @@ def test_n_best_asks_less_and_keeps_the_best():
     finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
     alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
-        settings = settings_of(2, 0.0, n_best=n_best)
-        ranking = Ranking(settings.options.exact, settings.options.alpha)
-        found = can_improve(alive, finished, tf.constant([7]), settings, ranking)
+        strategy = strategy_of(settings_of(2, 0.0, n_best=n_best))
+        found = strategy.can_improve(alive, finished, tf.constant([7]))
         assert found.numpy().tolist() == [wanted]
 
 
@@ -434,36 +426,6 @@ def test_prefix_as_long_as_the_limit_comes_back_unfinished():
     assert result.log_probs[0, 0] == pytest.approx(log_prob(tables[0], (A, A)), abs=1e-4)
 
 
-def test_sampling_draws_by_probability():
-    # Of 2000 draws of the drawn lattice, A EOS has probability 0.36.
-    sampling = SamplingConfig(seed=5)
-    settings = settings_of(2000, 0.0, sampling=sampling)
-    result = table_search(drawn_lattice(), [3], settings)
-    drawn = [sequence for _, sequence in listed(result, 0)]
-    for sequence, probability in {(A, EOS): 0.36, (B, EOS): 0.18, (B, B, EOS): 0.336}.items():
-        share = drawn.count(sequence) / 2000
-        # Four standard deviations of a share of 2000 draws.
-        assert abs(share - probability) < 4 * math.sqrt(probability * (1 - probability) / 2000)
-    again = table_search(drawn_lattice(), [3], settings)
-    np.testing.assert_array_equal(again.ids, result.ids)
-    best = [s for s, sequence in listed(result, 0) if sequence == (A, EOS)]
-    np.testing.assert_allclose(best, math.log(0.36), rtol=1e-5)
-
-
-def test_a_cold_or_narrow_sample_is_greedy():
-    tables = random_tables(37, 4, 5, 5)
-    greedy = table_search(tables, [5] * 4, settings_of(1, forbidden=((PAD,), (BOS,))))
-    for sampling in (
-        SamplingConfig(temperature=1e-4),
-        SamplingConfig(top_k=1),
-        SamplingConfig(top_p=1e-6),
-    ):
-        drawn = table_search(tables, [5] * 4, settings_of(3, sampling=sampling))
-        for sentence in range(4):
-            found = {sequence for _, sequence in listed(drawn, sentence)}
-            assert found == {listed(greedy, sentence)[0][1]}
-
-
 def test_stopped_sentences_leave_between_rounds(monkeypatch):
     # Eight sentences stop at once, one goes on: the step function soon sees that one alone.
     monkeypatch.setattr(rounds, "ROUND_STEPS", 2)
@@ -479,7 +441,7 @@ def test_stopped_sentences_leave_between_rounds(monkeypatch):
 
     never = tf.constant([False] * 4 + [True] + [False] * 4)
     cache = Cache((), (never,))
-    result = beam_search(step_fn, cache, [9] * 9, settings_of(1))
+    result = search(step_fn, cache, [9] * 9, strategy_of(settings_of(1)))
     assert rows == [9] + [1] * 8
     assert result.lengths[:, 0].numpy().tolist() == [1] * 4 + [9] + [1] * 4
 
@@ -519,19 +481,6 @@ def test_restricted_search_is_brute_force_over_what_is_allowed(restrictions, all
         wanted = [found for found in every if allows(found[1])]
         assert 5 < len(wanted) < len(every)
         assert_same_list(listed(result, sentence), wanted[:beams])
-
-
-def test_samples_are_restricted_too():
-    restrictions = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, B),)}
-    settings = settings_of(50, 0.0, sampling=SamplingConfig(seed=3), **restrictions)
-    # Four tokens are left beside EOS, none of which occurs twice: the fifth is EOS.
-    tables = random_tables(47, 1, 7, 5, scale=1.0)
-    drawn = listed(table_search(tables, [5], settings), 0)
-    assert len(drawn) == 50 and len({sequence for _, sequence in drawn}) > 3
-    for score, sequence in drawn:
-        assert len(sequence) >= 3
-        assert not has_repeated(sequence, 1) and not contains(sequence, (A, B))
-        assert score == pytest.approx(log_prob(tables[0], sequence), abs=1e-4)
 
 
 def test_nothing_that_is_allowed_is_left():

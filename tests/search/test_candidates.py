@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.search.candidates import (
-    best_extensions,
-    block_width,
-    sampled_extensions,
-)
-from keras_transformer.search.config import SamplingConfig
+from keras_transformer.search.candidates import best_extensions, block_width
 
 
 def test_best_extensions_by_hand():
@@ -52,23 +47,3 @@ def test_block_width_leaves_little_to_rank():
     assert block_width(8000, 4, 8) == 64  # 500 maxima and 8 blocks of 64
     assert block_width(32768, 4, 8) == 128
     assert block_width(7919, 4, 8) == 1  # a prime
-
-
-def test_top_p_keeps_the_token_that_passes_it():
-    # 0.5, 0.3, 0.2 with top_p 0.6: the first two may be drawn, as 5 to 3.
-    logits = tf.repeat(tf.math.log([[[0.3, 0.5, 0.2]]]), 4, axis=1)
-    uniform = tf.constant([[0.0, 0.62, 0.63, 0.999]])
-    config = SamplingConfig(top_p=0.6)
-    found = sampled_extensions(tf.zeros([1, 4]), logits, logits, uniform, config)
-    assert found.tokens.numpy().tolist() == [[1, 1, 0, 0]]
-    np.testing.assert_allclose(np.exp(found.log_probs), [[0.5, 0.5, 0.3, 0.3]], rtol=1e-5)
-
-
-def test_temperature_flattens():
-    # Temperature 2 takes square roots: 0.9 and 0.1 become 3 to 1.
-    logits = tf.repeat(tf.math.log([[[0.9, 0.1]]]), 2, axis=1)
-    uniform = tf.constant([[0.74, 0.76]])
-    config = SamplingConfig(temperature=2.0)
-    found = sampled_extensions(tf.zeros([1, 2]), logits, logits, uniform, config)
-    assert found.tokens.numpy().tolist() == [[0, 1]]
-    np.testing.assert_allclose(np.exp(found.log_probs), [[0.9, 0.1]], rtol=1e-5)

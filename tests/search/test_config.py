@@ -68,12 +68,10 @@ def test_learned_positions_limit_both_sides():
     assert options.limits(fewer) == LengthLimits(source=6, target=6)
 
 
-def test_how_many_are_exact_and_how_many_are_considered():
-    assert (DecodingConfig(4).exact, DecodingConfig(4).candidates) == (4, 8)
+def test_how_many_are_exact():
+    assert DecodingConfig(4).exact == 4
     assert DecodingConfig(4, n_best=2).exact == 2
     assert DecodingConfig(4, n_best=2, mbr="chrf").exact == 4
-    assert DecodingConfig(1).candidates == 1
-    assert DecodingConfig(4, sampling=SamplingConfig()).candidates == 4
 
 
 def test_what_restricts_a_search():

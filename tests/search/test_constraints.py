@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import Hypotheses, beam_search
+from keras_transformer.search import search_loop
 from keras_transformer.search.candidates import Extensions
 from keras_transformer.search.constraints import (
     PhraseProgress,
     add_required,
     allocate_beam,
+    constrained_search,
     earlier_equals,
     phrase_progress,
 )
+from keras_transformer.search.state import Hypotheses
 from tests.search.test_beam_search import (
     BOS,
     EOS,
@@ -28,7 +30,7 @@ from tests.search.test_beam_search import (
     listed,
     random_tables,
 )
-from tests.small_models import Cache, settings_of
+from tests.small_models import Cache, settings_of, strategy_of
 
 # Overlapping, sharing a beginning, given twice, none, longer than the others, of one token each.
 PHRASES = [
@@ -66,9 +68,11 @@ def search(tables, settings, phrases, prefix=None):
 
     empty = tf.zeros([len(tables), settings.options.beam_size, 0], tf.int32)
     cache = Cache(empty, (tf.constant(tables),))
-    required = None if phrases is None else as_tensor(phrases)
-    max_lengths = tf.fill([len(tables)], LENGTH)
-    found = beam_search(step_fn, cache, max_lengths, settings, prefix, required, aligned=True)
+    arguments = step_fn, cache, tf.fill([len(tables)], LENGTH), strategy_of(settings)
+    if phrases is None:
+        found = search_loop.search(*arguments, prefix, aligned=True)
+    else:
+        found = constrained_search(*arguments, as_tensor(phrases), prefix, aligned=True)
     found = Hypotheses(*[part.numpy() for part in found])
     assert_alignment(found, lambda prefix: prefix[-1] if prefix else BOS)
     return found

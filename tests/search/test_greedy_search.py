@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
-from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.candidates import largest_logits
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.search.ensemble import decode_target, ensemble_of
-from keras_transformer.search.greedy_search import greedy_search
+from keras_transformer.search.greedy_search import GreedySearch
 from keras_transformer.search.matrices import ScaledRows
+from keras_transformer.search.search_loop import search
 from keras_transformer.search.tensorflow_engine import SearchGraphs
 from tests.refusals import refused
 from tests.search.test_compiled_model import (
@@ -30,6 +30,7 @@ from tests.small_models import (
     search_compiled_greedily,
     settings_of,
     small_model,
+    strategy_of,
     translator_with,
 )
 
@@ -172,15 +173,15 @@ def scaled_step(ids, cache, position):
 def test_a_row_of_logits_may_have_a_scale():
     settings = settings_of(1)
     max_lengths = tf.constant([9, 1, 0, 5])
-    wanted = beam_search(plain_step, Cache(), max_lengths, settings, aligned=True)
-    found = greedy_search(scaled_step, Cache(), max_lengths, settings, aligned=True)
+    wanted = search(plain_step, Cache(), max_lengths, strategy_of(settings), aligned=True)
+    found = search(scaled_step, Cache(), max_lengths, GreedySearch(settings), aligned=True)
     assert_same(found, wanted)
     written = np.arange(found.ids.shape[2]) < found.lengths[..., None]
     np.testing.assert_array_equal(found.alignment[written], wanted.alignment[written])
 
 
 def test_chooses_the_most_probable_token_at_each_step():
-    found = greedy_search(scaled_step, Cache(), tf.constant([6]), settings_of(1))
+    found = search(scaled_step, Cache(), tf.constant([6]), GreedySearch(settings_of(1)))
     token, wanted = 1, []  # BOS
     while token != EOS_ID and len(wanted) < 6:
         token = int(np.argmax(LOGITS[token + min(len(wanted), 4) * 8]))
@@ -191,8 +192,8 @@ def test_chooses_the_most_probable_token_at_each_step():
 
 def test_where_nothing_may_be_said_there_is_no_translation():
     every_token = tuple((token,) for token in range(8))
-    settings = settings_of(1, forbidden=every_token)
-    found = greedy_search(scaled_step, Cache(), tf.constant([3, 3]), settings)
+    strategy = GreedySearch(settings_of(1, forbidden=every_token))
+    found = search(scaled_step, Cache(), tf.constant([3, 3]), strategy)
     assert found.lengths.numpy().tolist() == [[0], [0]]
     assert found.ids.shape == (2, 1, 0)
 

@@ -1,0 +1,107 @@
+"""The state of a search: the hypotheses of each sentence, and what the next step needs."""
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+# The log probability and the score of missing hypotheses.
+NONE = -math.inf
+
+
+class Cache(Protocol):
+    """The cache of a step function: a named tuple of tensors [B, ...], or nests of them."""
+
+    def reordered(self, parents: tf.Tensor) -> "Cache":
+        """Returns the cache for hypotheses that continue their parents, int32 [B, K]."""
+
+    def with_room(self, capacity: tf.Tensor) -> "Cache":
+        """Returns the cache with room for positions below `capacity`, an int32 scalar."""
+
+
+class Hypotheses(NamedTuple):
+    """K hypotheses for each sentence, best first; missing ones have score -inf and length 0."""
+
+    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
+    lengths: tf.Tensor  # int32 [B, K], EOS included
+    scores: tf.Tensor  # float32 [B, K], log probability / length penalty
+    log_probs: tf.Tensor  # float32 [B, K], natural logarithm
+    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, T], source positions, if requested
+
+
+class Alive(NamedTuple):
+    """Hypotheses without EOS, all of the same length."""
+
+    ids: tf.Tensor  # int32 [B, K, L], padded; L, the capacity, grows from round to round
+    log_probs: tf.Tensor  # float32 [B, K]; greedy search sums logits instead
+    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, L], if requested
+
+
+class SearchState(NamedTuple):
+    """The state of a search between steps; B shrinks from round to round."""
+
+    position: tf.Tensor  # int32 scalar, number of steps taken
+    running: tf.Tensor  # bool [B], whether the search of the sentence is running
+    sentences: tf.Tensor  # int32 [B], indices of the sentences in the results
+    max_lengths: tf.Tensor  # int32 [B]
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
+    phrases: tf.Tensor | tuple[()]  # int32 [B, P, M], padded, if a strategy requires phrases
+    last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
+    alive: Alive
+    finished: Hypotheses | tuple[()]  # with EOS, the best so far, [B, K, L]; () in greedy search
+    cache: Cache  # rows in the order of the alive hypotheses
+
+
+def resized(hypotheses: Any, length: tf.Tensor, pad_id: int) -> Any:
+    """Pads or truncates ids and alignments, [B, K, T], in a nest to `length`, int32 scalar.
+
+    T is the same for all of them; other tensors have two axes, and stay as they are.
+    """
+    first = next(part for part in tf.nest.flatten(hypotheses) if part.shape.rank == 3)
+    padding = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(first)[2], 0)]]
+
+    def resize(part):
+        if part.shape.rank < 3:
+            return part
+        return tf.pad(part, padding, constant_values=pad_id)[:, :, :length]
+
+    return tf.nest.map_structure(resize, hypotheses)
+
+
+def with_alignment(alignment: Any, here: tf.Tensor, source_positions: tf.Tensor) -> Any:
+    """Writes source positions, int32 [B, K], where `here` is True, if alignments are kept."""
+
+    def write(kept):
+        return tf.where(here, source_positions[:, :, None], kept)
+
+    return tf.nest.map_structure(write, alignment)
+
+
+def select(parts: Any, chosen: tf.Tensor) -> Any:
+    """Gathers hypotheses within their sentence: [B, C, ...] at int32 [B, K] -> [B, K, ...]."""
+    return tf.nest.map_structure(lambda part: tf.gather(part, chosen, batch_dims=1), parts)
+
+
+def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
+    """tf.where per sentence: the condition is bool [B] or [B, 1], the others nests of [B, ...]."""
+
+    def where(one, other):
+        return tf.where(tf.reshape(condition, [-1] + [1] * (one.shape.rank - 1)), one, other)
+
+    return tf.nest.map_structure(where, if_true, if_false)
+
+
+def only_existing(hypotheses: Hypotheses, pad_id: int) -> Hypotheses:
+    """Clears the hypotheses without a score."""
+    exists = hypotheses.scores > NONE  # [B, K]
+    return hypotheses._replace(
+        ids=tf.where(exists[:, :, None], hypotheses.ids, pad_id),
+        lengths=tf.where(exists, hypotheses.lengths, 0),
+    )
+
+
+def merged(first: Hypotheses, second: Hypotheses, count: int) -> Hypotheses:
+    """Keeps the `count` best hypotheses of both; on ties, those of the first."""
+    both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), first, second)  # [B, K + C]
+    _, best = tf.math.top_k(both.scores, count)  # [B, K], the first on ties
+    return select(both, best)
