@@ -293,7 +293,8 @@ def _place(offsets: Sequence[int], starts: Sequence[int], offset: int) -> int:
 
 _SPACES = re.compile(r"[ \t\n\r]+")
 _MEANINGFUL = re.compile(
-    r"""\\(?=[!-/:-@\[-`{-~]|\Z)  # before punctuation
+    r"""(?=[\\`*~_<&\[\]])  # skips all other characters fast
+    (?: \\(?=[!-/:-@\[-`{-~]|\Z)  # before punctuation
     | `
     | (?<!\s)\*+ | \*+(?!\s)
     | ~(?=~) | (?<=\S)~
@@ -302,7 +303,7 @@ _MEANINGFUL = re.compile(
     | &(?=\#|[A-Za-z][A-Za-z0-9]*;)
     | \[(?P<label>[^\[\]\\]*)\](?![\[(:])
     | [\[\]]
-    """,
+    )""",
     re.VERBOSE,
 )
 # The beginning of a block, or the second line of a table; a backslash belongs after the match.

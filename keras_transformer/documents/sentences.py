@@ -64,8 +64,8 @@ def split(text: str, language: str, starts: Iterable[int] = ()) -> list[Span]:
     language = re.split("[-_]", language.lower())[0]
     encodable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair becomes "?"
     found = sentencex.get_sentence_boundaries(language, encodable)
-    ends = [_mended(text, sentence["end_index"], language) for sentence in found]
-    starts = {0, *starts, *(end for end in ends[:-1] if end is not None)}
+    ends = [_mended(text, sentence["end_index"], language) for sentence in found[:-1]]
+    starts = {0, *starts, *(end for end in ends if end is not None)}
     if language == "en":
         starts.update(match.end() for match in _BEGINS_IN_ENGLISH.finditer(text))
     return trimmed(text, sorted(starts))

@@ -176,10 +176,13 @@ class CTranslate2Engine:
             **self._search_options,
             **options,
         )
+        aligned = request.aligned or [False] * len(request.ids)
         for place, result in zip(places, results, strict=True):
-            count = len(result.hypotheses)
-            scores, attention = result.scores or [0.0] * count, result.attention or [[]] * count
-            rows = zip(result.hypotheses, scores, attention, strict=True)
+            hypotheses = result.hypotheses
+            scores = result.scores or [0.0] * len(hypotheses)
+            # Each access to this property makes lists of all weights.
+            attention = result.attention if aligned[place] else [[]] * len(hypotheses)
+            rows = zip(hypotheses, scores, attention, strict=True)
             yield place, [Hypothesis(*row) for row in rows if row[1] > NONE]
 
     def _found(self, request: Request, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:

@@ -1,6 +1,12 @@
+import random
+
 import pytest
 
-from keras_transformer.documents.placeholders import with_conversions, with_placeholders
+from keras_transformer.documents.placeholders import (
+    PLACEHOLDER,
+    with_conversions,
+    with_placeholders,
+)
 from keras_transformer.documents.segments import Element, Mark, MarkKind, Segment, writing_with
 from tests.documents.trees import marks_in
 
@@ -97,6 +103,20 @@ def test_marks_of_the_format_come_first():
     assert found("See https:", Element(*tags, ["//a.b/c"])) == [
         *[("<a>", 10, 10), ("</a>", 17, 17), ("`%s`", 22, 24)]
     ]
+
+
+def test_random_texts_lose_no_placeholder():
+    """A text without their signs is not searched, so none of them may be missing."""
+    parts = [*"aB1_ -–>*+#•[](){}%$<>/@.:,■☀\ufe0f\u20e3\U0001f600", "www.", "mailto:", "http://"]
+    parts += ["%s", "%PATH%", "{n, plural,", "{{", "<x a>", "a@b.cd", "1) ", "(iv) "]
+    draw = random.Random(0)
+    count = 0
+    for _ in range(20_000):
+        text = "".join(draw.choices(parts, k=draw.randint(1, 4)))
+        wanted = [match[0] for match in PLACEHOLDER.finditer(text)]
+        assert found(text) == wanted, text
+        count += len(wanted) > 0
+    assert count > 4000
 
 
 def test_a_placeholder_is_written_as_text_is():
