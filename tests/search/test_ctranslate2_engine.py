@@ -230,6 +230,19 @@ def test_a_search_aligns_as_explanations_do(engines, options):
     assert theirs.search(Request(sources)).alignment is None
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_each_source_is_aligned_if_it_needs_it(engines, beam_size):
+    theirs, _ = engines(beam_size=beam_size)
+    sources = make_sources()
+    every = theirs.search(Request(sources, aligned=[True] * len(sources)))
+    some = theirs.search(
+        Request(sources, aligned=[place % 2 == 1 for place in range(len(sources))])
+    )
+    np.testing.assert_array_equal(some.ids, every.ids)
+    np.testing.assert_array_equal(some.alignment[1::2], every.alignment[1::2])
+    assert some.alignment[1::2].any()
+
+
 def test_what_it_lacks_is_refused_by_its_name(engines):
     theirs, _ = engines(beam_size=2)
     (source,) = make_sources((4,))
