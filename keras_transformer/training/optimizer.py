@@ -47,6 +47,7 @@ class FusedAdam(keras.optimizers.Adam):
         scale_losses: bool = False,
     ):
         super().__init__(learning_rate, beta_1, beta_2, epsilon)
+        self.schedule = learning_rate
         self.clip_norm = clip_norm
         self.scaled = scale_losses
 
@@ -90,6 +91,13 @@ class FusedAdam(keras.optimizers.Adam):
         if self.scaled:
             self._adapt_scale(finite)
         return Update(norm, finite)
+
+    def last_rate(self):
+        """Returns the learning rate of the last update, float32; before it, that of the first."""
+        if not isinstance(self.schedule, keras.optimizers.schedules.LearningRateSchedule):
+            return tf.convert_to_tensor(self.learning_rate)
+        updates = tf.convert_to_tensor(self.iterations)
+        return self.schedule(tf.maximum(updates - 1, 0))
 
     def _scale(self):
         return _of_this_replica(self.loss_scale).read_value() if self.scaled else 1.0

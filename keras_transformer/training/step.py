@@ -191,8 +191,8 @@ class TrainingStep:
         return sum(math.prod(variable.shape) for variable in self.model.trainable_variables)
 
     def rates(self) -> dict[str, float]:
-        """Returns the learning rate for the next update, and with float16 the loss scale."""
-        rates = {"learning_rate": float(tf.convert_to_tensor(self.optimizer.learning_rate))}
+        """Returns the learning rate of the last update, and with float16 the loss scale."""
+        rates = {"learning_rate": float(self.optimizer.last_rate())}
         if self.optimizer.scaled:
             scale = self.optimizer.loss_scale.value
             rates["loss_scale"] = float(tf.convert_to_tensor(scale))

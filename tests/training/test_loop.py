@@ -278,7 +278,7 @@ def test_curves_hold_what_is_reported(tmp_path):
     # Rows of 5 ids with 0, 1 and 2 of them padding, four without: 3 of 30.
     np.testing.assert_allclose(found["train", "training/padding", 20], 0.1, atol=1e-6)
     np.testing.assert_allclose(
-        found["train", "training/learning_rate", 20], 0.5 * 8**-0.5 * 21**-0.5, rtol=1e-5
+        found["train", "training/learning_rate", 20], 0.5 * 8**-0.5 * 20**-0.5, rtol=1e-5
     )
 
     (charts,) = shown_charts(tmp_path / "tensorboard")
@@ -304,8 +304,8 @@ def test_a_rate_that_ends_with_the_run(tmp_path):
     training = dataclasses.replace(TRAINING, warmup_steps=4, decay="linear")
     run(tmp_path, 20, training=training, log_steps=1)
     peak = 0.5 * 8**-0.5 * 4**-0.5
-    # Of the next update: that of the fourth is largest, and a twenty-first would have none.
-    expected = [peak * min(step / 4, (21 - step) / 17) for step in range(2, 22)]
+    # Of each step's own update: that of the fourth is largest, and a twenty-first would have none.
+    expected = [peak * min(step / 4, (21 - step) / 17) for step in range(1, 21)]
     found = [line["learning_rate"] for line in log(tmp_path, "training")]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
 
@@ -573,7 +573,7 @@ def test_a_short_run_shortens_its_warm_up(tmp_path, caplog):
     with caplog.at_level("INFO", logger="absl"):
         run(tmp_path, 10, training=training, log_steps=1)
     rates = [line["learning_rate"] for line in log(tmp_path, "training")]
-    assert rates[0] == max(rates) == pytest.approx(0.01)  # of the second update
+    assert rates[1] == max(rates) == pytest.approx(0.01)
     messages = [record.args for record in caplog.records if "warm" in record.msg]
     assert messages == [(2, 10**7)]
 
