@@ -5,7 +5,8 @@ import { SentencePieces } from "./sentencepiece.js";
 import { WordPieces, joined } from "./wordpiece.js";
 
 export const [PAD, BOS, EOS, UNKNOWN] = [0, 1, 2, 3];
-const BLANK = /^[\s\p{Z}\p{Cc}]*$/u;
+// Python's \s, without U+FEFF, which is white space to JavaScript alone.
+const BLANK = /^[\p{White_Space}\p{Z}\p{Cc}]*$/u;
 
 export class Vocabulary {
   constructor(json) {

@@ -36,6 +36,9 @@ HARD = [
         "don't 1,000.50 (NP",
         "</s> <unk> [UNK] ##x # ##",
         "\x01\x02",
+        "\ufeff",
+        " \ufeff\u3000",
+        "a\ufeffb\x85\x1c\u180e",
     ),
     *(">>de<< cat", ">>de<<cat", " >>de<< cat", ">>fr<< cat", ">>de<< "),
 ]
