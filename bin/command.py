@@ -316,10 +316,10 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
 
     values = flags.FLAGS
     names = [name for name in ("model_dir", "saved_model") if name in values]
-    given = [name for name in names if values[name].value is not None]
+    used = [name for name in names if values[name].value is not None]
     rule = "must be given, or --saved_model, but not both"
-    require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
-    (flag,) = given
+    require(len(used) == 1, "model_dir", rule, " and ".join(used) or "neither")
+    (flag,) = used
     path = values[flag].value
     weights = {name: values[name].value for name in ("checkpoint", "adapter", "adapter_scale")}
     if flag == "saved_model":
@@ -473,8 +473,7 @@ def _parse_flags(arguments: list[str], is_relevant: Callable[[str], bool]) -> li
         print(_short_help(program, is_relevant))
         sys.exit(0)
     try:
-        given = _with_flag_files(typed)
-        left_over = values([program, *given])
+        left_over = values([program, *_with_flag_files(typed)])
         _check_numbers()
         _check_repeated(typed)
     except flags.Error as error:
@@ -585,16 +584,16 @@ def _with_flag_files(arguments: list[str]) -> list[str]:
         InputError: if a file or an argument is not UTF-8 text.
     """
     try:
-        given = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
+        expanded = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
     except ValueError as error:  # bytes that are not text, or a name with NUL
         rule = "must be a text file with one flag per line"
         raise InputError("--flagfile", rule, reason(error)) from None
-    for argument in given:
+    for argument in expanded:
         name = argument.lstrip("-").partition("=")[0]
         is_utf8 = not any("\ud800" <= character <= "\udfff" for character in argument)
         rule = "must be UTF-8 text without NUL, including file names"
         require(is_utf8 and "\0" not in argument, name, rule, argument)
-    return given
+    return expanded
 
 
 def _check_repeated(typed: list[str]) -> None:
@@ -655,10 +654,10 @@ def _is_setting(name: str) -> bool:
 
     if "config" not in flags.FLAGS:
         return False
-    given = {setting.partition("=")[0] for setting in flags.FLAGS["config"].value}
+    in_config = {setting.partition("=")[0] for setting in flags.FLAGS["config"].value}
     fields = [*dataclasses.fields(TransformerConfig), *dataclasses.fields(TrainingConfig)]
     without_flag = {field.name for field in fields if field.name not in flags.FLAGS}
-    return name in given | without_flag
+    return name in in_config | without_flag
 
 
 def _open_standard_streams() -> None:

@@ -55,9 +55,9 @@ def trained_rows():
     from keras_transformer.paper.trained_rows import find_model_dirs, read_measured, trained_row
 
     rows = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
-    found = {row["model_dir"] for row in rows}
+    known = {row["model_dir"] for row in rows}
     for row in read_measured(FLAGS.measured or measured_results()):
-        if row["model_dir"] not in found:
+        if row["model_dir"] not in known:
             rows.append(row)
     return rows
 

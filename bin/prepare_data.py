@@ -84,13 +84,13 @@ def main() -> dict[str, Any]:
 
 
 def source_options() -> dict[str, Any]:
-    """Returns the given flags that are options of a source."""
-    given = {name: FLAGS[name].value for name in OPTION_NAMES if FLAGS[name].present}
+    """Returns the flags on the command line that are options of a source."""
+    options = {name: FLAGS[name].value for name in OPTION_NAMES if FLAGS[name].present}
     rule = "must list languages and their files, each once, such as en:train.en,de:train.de"
     for name in ("parallel", "validation_parallel", "test_parallel"):
-        if name in given:
-            given[name] = items(name, str, rule)
-    return given
+        if name in options:
+            options[name] = items(name, str, rule)
+    return options
 
 
 def numbers(name: str, kind: type) -> list[float] | None:

@@ -112,8 +112,8 @@ def main():
     test, compositional = score(translator, data, model, timed)
     with timed("export", f"--model_dir={model}", f"--export_dir={export}", "--overwrite"):
         write_export(model, export)
-    found = [best.text for best, *_ in translator.translate(SENTENCES, scores=False)]
-    for sentence, translation in zip(SENTENCES, found, strict=True):
+    translations = [best.text for best, *_ in translator.translate(SENTENCES, scores=False)]
+    for sentence, translation in zip(SENTENCES, translations, strict=True):
         tell(f"  {sentence}\n    -> {translation}")
     show_curves(model)
     tell_what_is_next(work, model)
@@ -128,7 +128,7 @@ def main():
         "data_dir": data,
         "model_dir": model,
         "saved_model": export,
-        "translations": dict(zip(SENTENCES, found, strict=True)),
+        "translations": dict(zip(SENTENCES, translations, strict=True)),
     }
 
 

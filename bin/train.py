@@ -41,12 +41,12 @@ def main():
 
     values = flag_values(TrainingConfig)
     TrainingConfig(**values)  # checks the values
-    given = {name: value for name, value in values.items() if FLAGS[name].present}
+    chosen = {name: value for name, value in values.items() if FLAGS[name].present}
     result = train_on(
         FLAGS.data_dir,
         FLAGS.model_dir,
         preset=FLAGS.preset if FLAGS["preset"].present else None,
-        settings={**given, **parse_settings(FLAGS.config)},
+        settings={**chosen, **parse_settings(FLAGS.config)},
         init_from=FLAGS.init_from,
         loop=LoopConfig(**flag_values(LoopConfig)),
         devices=DeviceConfig(**flag_values(DeviceConfig)),

@@ -112,14 +112,14 @@ class _Reading:
         words_share = self._shares.get("words", 0)
         step = sample_step(count)
         sample = []
-        place = 0
+        number = 0
         for part in parts:
             size = 0
             for pair in part.pairs("train"):
                 self.bar.update()
-                if words_share > 0 and place % step == 0:
+                if words_share > 0 and number % step == 0:
                     sample.append(pair)
-                place += 1
+                number += 1
                 size += 1
                 self._pass_on(pair)
                 for kind, copy in changed_copies(pair, self._shares, self._seed):
@@ -165,8 +165,8 @@ def _drawn(pair: Pair, seed: int) -> dict[str, float]:
     content = "\n".join([str(seed), *pair]).encode()
     digest = hashlib.blake2b(content, digest_size=_DRAWN_BYTES * len(_COPIES)).digest()
     numbers = {}
-    for place, kind in enumerate(_COPIES):
-        part = digest[place * _DRAWN_BYTES : (place + 1) * _DRAWN_BYTES]
+    for number, kind in enumerate(_COPIES):
+        part = digest[number * _DRAWN_BYTES : (number + 1) * _DRAWN_BYTES]
         numbers[kind] = int.from_bytes(part, "big") / 256**_DRAWN_BYTES
     return numbers
 

@@ -113,8 +113,8 @@ def _read(part: tuple[int, Any], block_pairs: int) -> Iterator[tuple[int, list[t
     numbered_pairs = enumerate(source.pairs("train"), first)
 
     def block_number(numbered_pair: tuple[int, Pair]) -> int:
-        place, _ = numbered_pair
-        return place // block_pairs
+        number, _ = numbered_pair
+        return number // block_pairs
 
     for block, pairs in itertools.groupby(numbered_pairs, block_number):
         yield block, list(pairs)

@@ -75,8 +75,8 @@ def check_size(shard: Path, size: int) -> None:
     """Raises InputError if a shard is missing, or no longer has this size in bytes."""
     rule = f"must have {size} bytes: {PREPARE_AGAIN}"
     require(shard.is_file(), None, rule, "no such file", shard)
-    found = shard.stat().st_size
-    require(found == size, None, rule, f"{found} bytes", shard)
+    actual = shard.stat().st_size
+    require(actual == size, None, rule, f"{actual} bytes", shard)
 
 
 def check_records(shard: Path) -> None:

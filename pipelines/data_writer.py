@@ -99,9 +99,9 @@ def _prepare_text(preparation: Preparation, folder: Path) -> Augmentation:
     """
     config = preparation.config
     vocabularies = _vocabularies(preparation, folder)
-    text = _read_again(preparation, [each for each in vocabularies if each.given is None])
+    text = _read_again(preparation, [each for each in vocabularies if each.existing is None])
     for vocabulary in vocabularies:
-        if vocabulary.given is None:
+        if vocabulary.existing is None:
             logging.info("learning %s on %d pairs", config.tokenizer, text.survey.counts["train"])
         vocabulary.write(config)
     return text
@@ -131,7 +131,7 @@ class _Vocabulary:
     """A data set's vocabulary, either learned from text or an existing one."""
 
     file: Path  # where it is written
-    given: str | None  # an existing vocabulary; None to learn one
+    existing: str | None  # the file of an existing vocabulary; None to learn one
     sides: Sequence[int]  # its side: 0 for the source, 1 for the target
     symbols: Sequence[str]  # words that get one id each
     languages: Sequence[str]  # languages whose codes get one id each
@@ -144,8 +144,10 @@ class _Vocabulary:
     def write(self, config: PreparationConfig) -> None:
         from pipelines.vocabulary import adopt_subwords, learn_subwords
 
-        if self.given is not None:
-            adopt_subwords(self.given, self.file, config.vocab_size, self.symbols, self.languages)
+        if self.existing is not None:
+            adopt_subwords(
+                self.existing, self.file, config.vocab_size, self.symbols, self.languages
+            )
             return
         learn_subwords(
             self.sample.sentences,
@@ -167,9 +169,9 @@ def _vocabularies(preparation: Preparation, folder: Path) -> list[_Vocabulary]:
     config = preparation.config
     names = SHARED if config.shared_vocabulary else SEPARATE
     sides = [(0, 1)] if config.shared_vocabulary else [(0,), (1,)]
-    given = config.vocabulary or [None] * len(names)
+    existing = config.vocabulary or [None] * len(names)
     vocabularies = []
-    for name, path, own_sides in zip(names, given, sides, strict=True):
+    for name, path, own_sides in zip(names, existing, sides, strict=True):
         file = folder / f"{name}{SUFFIXES[config.tokenizer]}"
         # Targets have the symbols, and sources begin with the codes.
         symbols = preparation.selection.survey.symbols if 1 in own_sides else ()

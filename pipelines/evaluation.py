@@ -135,8 +135,8 @@ def evaluate_on(
                 choose_checkpoint(model_dir, chosen.checkpoint)
     sources, references, directions = _text_of(data, config.split, config.limit)
     if sources == references:
-        place = (config.split, data.data_dir)
-        logging.warning("source and target of %s in %s are identical", *place)
+        message = "source and target of %s in %s are identical"
+        logging.warning(message, config.split, data.data_dir)
     _check_directions(data, directions, translator.card)
     trees = None
     if data.metadata.task == "parsing":
@@ -251,12 +251,12 @@ def _text_of(
     if directions is None:
         return sources[:limit], references[:limit], None
     counts = Counter()
-    places = []
-    for place, direction in enumerate(directions):
+    kept = []
+    for row, direction in enumerate(directions):
         counts[direction] += 1
         if limit is None or counts[direction] <= limit:
-            places.append(place)
+            kept.append(row)
     sources, references, directions = (
-        [rows[place] for place in places] for rows in (sources, references, directions)
+        [rows[row] for row in kept] for rows in (sources, references, directions)
     )
     return sources, references, directions

@@ -96,11 +96,11 @@ def file_source(arguments: FileOptions) -> FileSource:
     _refuse({"source_language": languages}, kind)
     if texts:
         _refuse({f"{split}_source": sources for split, (sources, _) in files.items()}, kind)
-        given = {
+        target_languages = {
             argument_of("target_languages", split): names
             for split, names in languages_of_files.items()
         }
-        _refuse(given, kind)
+        _refuse(target_languages, kind)
         require("train" in texts, "parallel", "must be given for training", "none")
         return source_of_parallel_text(texts, chosen)
     rule = "must be given for the training files"
@@ -125,7 +125,7 @@ def _text_files(arguments: FileOptions, needs_train: bool) -> Files:
 def _pair_files(arguments: FileOptions) -> dict[str, list[str]]:
     """Returns the files with both sides for each split that has any."""
     files = {split: _files(arguments, f"{split}_pairs") for split in SPLITS}
-    return {split: found for split, found in files.items() if found}
+    return {split: paths for split, paths in files.items() if paths}
 
 
 def _files(arguments: FileOptions, argument: str) -> list[str]:
@@ -133,29 +133,31 @@ def _files(arguments: FileOptions, argument: str) -> list[str]:
 
 
 def _parallel_texts(
-    given: Mapping[str, Mapping[str, Paths] | None],
+    by_split: Mapping[str, Mapping[str, Paths] | None],
 ) -> dict[str, dict[str, list[str]]]:
-    """Returns split -> language -> files, for each given split."""
+    """Returns split -> language -> files, for each split that has any."""
     texts = {}
     rule = 'must map languages to files, such as {"en": "train.en"}'
-    for split, files in given.items():
-        if files is None:
+    for split, by_language in by_split.items():
+        if by_language is None:
             continue
         argument = argument_of("parallel", split)
-        is_by_name = isinstance(files, Mapping) and all(isinstance(name, str) for name in files)
-        require(is_by_name, argument, rule, repr(files))
+        is_by_name = isinstance(by_language, Mapping) and all(
+            isinstance(name, str) for name in by_language
+        )
+        require(is_by_name, argument, rule, repr(by_language))
         texts[split] = {
             language: matching_files(f"{argument}[{language!r}]", paths)
-            for language, paths in files.items()
+            for language, paths in by_language.items()
         }
     return texts
 
 
-def _languages_of_files(given: Mapping[str, Iterable[str] | None]) -> dict[str, list[str]]:
+def _languages_of_files(names_by_split: Mapping[str, Iterable[str] | None]) -> dict[str, list[str]]:
     """Returns the target languages of the files, for each split with these."""
     return {
         split: _names(names, argument_of("target_languages", split))
-        for split, names in given.items()
+        for split, names in names_by_split.items()
         if names is not None
     }
 
@@ -178,8 +180,8 @@ def _names(names: Iterable[str], argument: str) -> list[str]:
     return listed
 
 
-def _refuse(given: Mapping[str, Sequence[str] | None], kind: str) -> None:
+def _refuse(arguments: Mapping[str, Sequence[str] | None], kind: str) -> None:
     """Rejects arguments for another kind of text."""
-    for argument, values in given.items():
+    for argument, values in arguments.items():
         if values:
             raise InputError(argument, f"must not be given with {kind}", ",".join(values))

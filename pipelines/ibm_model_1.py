@@ -45,19 +45,19 @@ def translation_table(
 def _iterate(occurrences: "_Occurrences", table: dict[int, Row], vocab_size: int) -> dict[int, Row]:
     """One iteration of EM, which starts from the probabilities in `table`."""
     totals = np.zeros(len(occurrences.target_ids))
-    for source_id, places in occurrences:
-        ids = occurrences.target_ids[places]
-        totals[places] += _probabilities(table, source_id, ids, vocab_size)
-    found = {}
-    for source_id, places in occurrences:
-        ids = occurrences.target_ids[places]
+    for source_id, positions in occurrences:
+        ids = occurrences.target_ids[positions]
+        totals[positions] += _probabilities(table, source_id, ids, vocab_size)
+    new_table = {}
+    for source_id, positions in occurrences:
+        ids = occurrences.target_ids[positions]
         shares = _probabilities(table, source_id, ids, vocab_size)
-        shares = shares / np.maximum(totals[places], 1e-30)
+        shares = shares / np.maximum(totals[positions], 1e-30)
         counts = np.bincount(ids, shares, vocab_size)
         best = np.argsort(-counts, kind="stable")[:_CANDIDATES]
         best = best[counts[best] > 0]
-        found[source_id] = Row(best, counts[best] / counts.sum())
-    return found
+        new_table[source_id] = Row(best, counts[best] / counts.sum())
+    return new_table
 
 
 def _probabilities(
@@ -72,7 +72,7 @@ def _probabilities(
 
 
 class _Occurrences:
-    """For each source id, the places in `target_ids` of the sentences that contain it."""
+    """For each source id, the positions in `target_ids` of the sentences that contain it."""
 
     def __init__(self, sources: list[np.ndarray], targets: list[np.ndarray], num_ids: int):
         self.target_ids = np.concatenate(targets)

@@ -58,12 +58,12 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         InputError: naming the file and the line if it cannot be read, or the file if it has no
             pairs in these languages.
     """
-    found = False
+    has_pairs = False
     for pair in _pairs(path, argument, languages):
-        found = True
+        has_pairs = True
         yield pair
     rule = f"must have pairs in {languages[0]} and {languages[1]}"
-    require(found, argument, rule, f"{path}, which has none")
+    require(has_pairs, argument, rule, f"{path}, which has none")
 
 
 def read_memory(

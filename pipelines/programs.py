@@ -58,12 +58,12 @@ def prepare(
     _check_path(data_dir, "data_dir")
     _check_names(options, [*OPTION_NAMES, *_fields(PreparationConfig)])
     texts = {"train_source": train_source, "train_target": train_target}
-    given = {argument: paths for argument, paths in texts.items() if paths != ()}
-    given |= {name: options.pop(name) for name in OPTION_NAMES if name in options}
+    source_options = {argument: paths for argument, paths in texts.items() if paths != ()}
+    source_options |= {name: options.pop(name) for name in OPTION_NAMES if name in options}
     if "vocabulary" in options:
         options["vocabulary"] = paths_of("vocabulary", options["vocabulary"])
     config = PreparationConfig(**options)
-    return preparation.prepare(make_source(dataset, given, config), data_dir, config)
+    return preparation.prepare(make_source(dataset, source_options, config), data_dir, config)
 
 
 def train(

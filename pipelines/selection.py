@@ -357,7 +357,7 @@ def first_occurrences(hashes: np.ndarray) -> np.ndarray:
     is_first = np.zeros(len(hashes), bool)
     lowest_bytes = hashes.view(np.uint8)[::8]
     for part in range(64):  # sorting all of them at once would take four times the memory
-        places = np.flatnonzero(lowest_bytes % 64 == part)
-        _, first_of_equal = np.unique(hashes[places], return_index=True)
-        is_first[places[first_of_equal]] = True
+        indices = np.flatnonzero(lowest_bytes % 64 == part)
+        _, first_of_equal = np.unique(hashes[indices], return_index=True)
+        is_first[indices[first_of_equal]] = True
     return is_first

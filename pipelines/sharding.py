@@ -157,9 +157,9 @@ class Sharding:
         order = self._generator("shard", number).permutation(len(records))
         write_file(self._shards[number], b"".join([records[index] for index in order]))
 
-    def _generator(self, *place) -> np.random.Generator:
+    def _generator(self, *purpose) -> np.random.Generator:
         """Returns a random generator unique to a block or shard, in any order of the work."""
-        return np.random.default_rng(random.Random(f"{self._seed} {place}").getrandbits(64))
+        return np.random.default_rng(random.Random(f"{self._seed} {purpose}").getrandbits(64))
 
     def _data_file(self, block: int) -> Path:
         return self._folder / f"{self._split}-block-{block:05d}.tfrecord"

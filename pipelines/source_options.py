@@ -32,12 +32,12 @@ OPTION_NAMES = list(
 )
 
 
-def make_source(dataset: str, given: Mapping[str, Any], config: PreparationConfig) -> Source:
+def make_source(dataset: str, values: Mapping[str, Any], config: PreparationConfig) -> Source:
     """Makes a source of sentence pairs.
 
     Args:
         dataset: a key of SOURCES, with the name of a data set in place of NAME.
-        given: option -> value, for some of OPTION_NAMES.
+        values: option -> value, for some of OPTION_NAMES.
         config: how the pairs will be prepared.
 
     Raises:
@@ -48,8 +48,8 @@ def make_source(dataset: str, given: Mapping[str, Any], config: PreparationConfi
     key = f"{kind}:NAME" if colon else kind
     require(key in SOURCES, "dataset", f"must be one of {', '.join(SOURCES)}", dataset)
     options = SOURCES[key]
-    for option, value in given.items():
+    for option, value in values.items():
         rule = f"must not be given with dataset={dataset}"
         require(option in options_of(options), option, rule, value)
     named = {"name": name} if colon else {}
-    return options(**named, **given).source(config)
+    return options(**named, **values).source(config)

@@ -310,8 +310,8 @@ class FileSource(Source):
                 identical += read.identical
                 if split == "train":
                     part_sizes.append(read.pairs)
-                for name, found in part.settings(read.digests).items():
-                    settings.setdefault(name, []).extend(found)
+                for name, values in part.settings(read.digests).items():
+                    settings.setdefault(name, []).extend(values)
             if identical > counts[split] * _MANY_IDENTICAL:
                 message = "source and target of %s are identical in %d of %d pairs"
                 logging.warning(message, split, identical, counts[split])

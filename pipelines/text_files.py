@@ -81,16 +81,16 @@ def matching_files(argument: str, paths: Paths) -> list[str]:
     Raises:
         InputError: for a value that is not a path, and for a pattern that matches no file.
     """
-    found = []
+    matches = []
     for path in paths_of(argument, paths):
         pattern = to_path(path)
         if set("*?[").isdisjoint(path) or pattern.exists():
-            found.append(path)
+            matches.append(path)
             continue
         files = sorted(map(str, pattern.parent.glob(pattern.name)))
         require(files, argument, "must match a file", path)
-        found += files
-    return found
+        matches += files
+    return matches
 
 
 def check_files(argument: str, paths: list[str]) -> None:

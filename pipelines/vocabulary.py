@@ -83,7 +83,7 @@ def learn_subwords(
 
 
 def adopt_subwords(
-    given: str | os.PathLike,
+    existing: str | os.PathLike,
     file: Path,
     vocab_size: int | None,
     symbols: Sequence[str] = (),
@@ -92,7 +92,7 @@ def adopt_subwords(
     """Copies an existing vocabulary into a data directory.
 
     Args:
-        given: the existing vocabulary's file.
+        existing: the existing vocabulary's file.
         file: the file to write.
         vocab_size: the required number of ids; None for any.
         symbols: words that must have one id each.
@@ -101,18 +101,18 @@ def adopt_subwords(
     Raises:
         InputError: if it has another size, or lacks a symbol or a code.
     """
-    vocabulary = Subwords(to_path(given))
+    vocabulary = Subwords(to_path(existing))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
     rule = "must have an id for each bracket and tag of the training trees"
-    received = f"{given}, with none for {', '.join(cut[:5])}"
+    received = f"{existing}, with none for {', '.join(cut[:5])}"
     require(not cut, "vocabulary", f"{rule}, like one learned from them", received)
     lacking = [code_of(each) for each in languages if each not in vocabulary.languages]
     rule = "must have an id for the code of each target language"
-    require(not lacking, "vocabulary", rule, f"{given}, with none for {', '.join(lacking)}")
+    require(not lacking, "vocabulary", rule, f"{existing}, with none for {', '.join(lacking)}")
     content = vocabulary.file.read_bytes()
     write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
     size = Subwords(file).vocab_size
-    rule = f"must be {size}, or not be given, with vocabulary={given}"
+    rule = f"must be {size}, or not be given, with vocabulary={existing}"
     require(vocab_size in (None, size), "vocab_size", rule, vocab_size)
 
 
@@ -121,7 +121,7 @@ def _special_ids_first(model: bytes) -> bytes:
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     # A SentencePiece model's segmentation does not depend on the ids.
-    given = ModelProto.FromString(model)
+    original = ModelProto.FromString(model)
     moved = ModelProto.FromString(model)
     spec = moved.trainer_spec
     spec.pad_id = PAD_ID
@@ -133,8 +133,8 @@ def _special_ids_first(model: bytes) -> bytes:
     for name in special_names:
         moved.pieces.add(piece=name, score=0, type=ModelProto.SentencePiece.CONTROL)
     moved.pieces[UNK_ID].type = ModelProto.SentencePiece.UNKNOWN
-    moved.pieces.extend([piece for piece in given.pieces if piece.piece not in special_names])
-    return model if moved == given else moved.SerializeToString(deterministic=True)
+    moved.pieces.extend([piece for piece in original.pieces if piece.piece not in special_names])
+    return model if moved == original else moved.SerializeToString(deterministic=True)
 
 
 class PairEncoder:

@@ -59,12 +59,12 @@ def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
     targets = _ids(target_sentences, target_words)
     best_targets = _best(sources, targets, len(source_words), len(target_words))
     best_sources = _best(targets, sources, len(target_words), len(source_words))
-    found = []
-    for place, word in enumerate(source_words):
-        best = best_targets.get(place)
-        if best is not None and best_sources.get(best) == place:
-            found.append((word, target_words[best]))
-    return found[:most]
+    word_pairs = []
+    for index, word in enumerate(source_words):
+        best = best_targets.get(index)
+        if best is not None and best_sources.get(best) == index:
+            word_pairs.append((word, target_words[best]))
+    return word_pairs[:most]
 
 
 def _punctuation() -> str:

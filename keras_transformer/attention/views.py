@@ -30,7 +30,7 @@ class AttentionView(NamedTuple):
     weights: np.ndarray  # float32 [N, H, Q, P], rows summing to 1
 
 
-def attention_views(found: "PairAttention") -> list[AttentionView]:
+def attention_views(pair: "PairAttention") -> list[AttentionView]:
     """Pairs the attention for a sentence pair with its subwords, in the order of KINDS.
 
     A target subword as a query stands for its prediction: it attends to the preceding subwords, the
@@ -39,13 +39,13 @@ def attention_views(found: "PairAttention") -> list[AttentionView]:
     Raises:
         InputError: if a weight is not finite, as with damaged models.
     """
-    source = found.source_pieces
-    target = found.target_pieces
+    source = pair.source_pieces
+    target = pair.target_pieces
     written = [BEGIN, *target[:-1]]  # the decoder's input when it predicts each of `target`
     views = [
-        AttentionView("encoder", source, source, found.encoder),
-        AttentionView("decoder", target, written, found.decoder),
-        AttentionView("cross", target, source, found.memory),
+        AttentionView("encoder", source, source, pair.encoder),
+        AttentionView("decoder", target, written, pair.decoder),
+        AttentionView("cross", target, source, pair.memory),
     ]
     for view in views:
         if not np.isfinite(view.weights).all():
@@ -125,10 +125,10 @@ def _summary_of_head(view: AttentionView, layer: int, head: int) -> HeadSummary:
     """Returns the measures of one head; layer and head are counted from 0."""
     weights = view.weights[layer, head].astype(np.float64)  # [Q, P]
     queries, keys = weights.shape
-    places = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i
-    nearest = np.floor(places + 0.5).astype(int)
+    diagonal = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i
+    nearest = np.floor(diagonal + 0.5).astype(int)
     logs = np.log(np.where(weights > 0, weights, 1.0))
-    distances = np.abs(places[:, None] - np.arange(keys))
+    distances = np.abs(diagonal[:, None] - np.arange(keys))
     boundary = np.array([key in (BEGIN, END) for key in view.keys])
     marks = np.array([not any(map(str.isalnum, key)) for key in view.keys]) & ~boundary
     return HeadSummary(
@@ -150,10 +150,10 @@ def _number(value: float) -> float:
     return float(value) + 0.0
 
 
-def _share(weights: np.ndarray, places: np.ndarray) -> float:
-    """Returns the mean weight of each query's key at `places`, int [Q], over existing ones."""
-    there = (places >= 0) & (places < weights.shape[1])
-    return weights[there, places[there]].mean() if there.any() else 0.0
+def _share(weights: np.ndarray, columns: np.ndarray) -> float:
+    """Returns the mean weight of each query's key at `columns`, int [Q], over existing ones."""
+    exists = (columns >= 0) & (columns < weights.shape[1])
+    return weights[exists, columns[exists]].mean() if exists.any() else 0.0
 
 
 def summary_table(rows: Sequence[HeadSummary]) -> str:

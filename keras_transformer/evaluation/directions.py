@@ -37,20 +37,22 @@ def direction_scores(
     counts = (len(translations), len(references), len(directions))
     rule = "must be as many as the references and the directions, and at least one"
     require(0 < counts[0] == counts[1] == counts[2], "translations", rule, counts)
-    found = {}
+    by_direction = {}
     signatures = {}
     for direction in dict.fromkeys(directions):
-        places = [place for place, name in enumerate(directions) if name == direction]
+        rows = [row for row, name in enumerate(directions) if name == direction]
         scores = translation_scores(
-            [translations[place] for place in places],
-            [references[place] for place in places],
+            [translations[row] for row in rows],
+            [references[row] for row in rows],
             tokenize,
             lowercase,
         )
         signatures = {name: scores.pop(name) for name in _SIGNATURES}
-        found[direction] = {"sentences": len(places), **scores}
-    means = {name: _mean([each[name] for each in found.values()]) for name in ("bleu", "chrf")}
-    return {**means, **signatures, "directions": found}
+        by_direction[direction] = {"sentences": len(rows), **scores}
+    means = {
+        name: _mean([each[name] for each in by_direction.values()]) for name in ("bleu", "chrf")
+    }
+    return {**means, **signatures, "directions": by_direction}
 
 
 def directions_table(results: dict[str, Any]) -> str:

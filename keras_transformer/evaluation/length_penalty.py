@@ -44,10 +44,10 @@ def bleu_by_alpha(
         candidates = translator.with_alpha(alpha).translate(sources, progress=True)
         answers = [row[0].text for row in candidates]
         if directions is None:
-            found = translation_scores(answers, references, tokenize, lowercase)
+            score = translation_scores(answers, references, tokenize, lowercase)
         else:
-            found = direction_scores(answers, references, directions, tokenize, lowercase)
-        scores[alpha] = found["bleu"]
+            score = direction_scores(answers, references, directions, tokenize, lowercase)
+        scores[alpha] = score["bleu"]
         left = (time.monotonic() - started) / number * (len(ALPHAS) - number)
         message = "alpha %.1f: BLEU %.2f (%d of %d, about %s left)"
         logging.info(message, alpha, scores[alpha], number, len(ALPHAS), _duration(left))

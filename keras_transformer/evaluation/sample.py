@@ -100,20 +100,20 @@ class SampleAnswers:
         {"bleu_en-de", "chrf_en-de"}.
         """
         translator = self.translator_of(model)
-        found = [best for best, *_ in translator.translate(self.sources, scores=False)]
-        texts = [best.text for best in found]
+        answers = [best for best, *_ in translator.translate(self.sources, scores=False)]
+        texts = [best.text for best in answers]
         if self.directions is not None:
-            found_scores = direction_scores(texts, self.references, self.directions)
-            scores = {name: found_scores[name] for name in ("bleu", "chrf")}
-            for direction, of_direction in found_scores["directions"].items():
+            all_scores = direction_scores(texts, self.references, self.directions)
+            scores = {name: all_scores[name] for name in ("bleu", "chrf")}
+            for direction, of_direction in all_scores["directions"].items():
                 scores[f"bleu_{direction}"] = of_direction["bleu"]
                 scores[f"chrf_{direction}"] = of_direction["chrf"]
         elif self.task_options is None:
             scores = {"bleu": translation_scores(texts, self.references)["bleu"]}
         else:
-            f1 = parsing_scores([best.tree for best in found], self.references)["f1"]
-            repaired = sum(best.repairs.total > 0 for best in found)
-            scores = {"f1": f1, "repaired": percent(repaired, len(found))}
+            f1 = parsing_scores([best.tree for best in answers], self.references)["f1"]
+            repaired = sum(best.repairs.total > 0 for best in answers)
+            scores = {"f1": f1, "repaired": percent(repaired, len(answers))}
         logging.info("%s -> %s", self.sources[self.told], texts[self.told])
         rows = list(zip(self.sources, self.references, texts, strict=True))[:SHOWN]
         lines = ["| source | reference | answer |", "|---|---|---|"]
@@ -128,11 +128,11 @@ def _drawn(numbers: Sequence[int], size: int) -> list[int]:
 
 def _drawn_of_each(directions: Sequence[str], size: int) -> list[int]:
     """Draws indices of about `size` sentences: equally many per direction, at least 1."""
-    places = {name: [] for name in directions}
-    for place, name in enumerate(directions):
-        places[name].append(place)
-    of_each = max(1, size // len(places))
-    return [place for numbers in places.values() for place in _drawn(numbers, of_each)]
+    rows = {name: [] for name in directions}
+    for row, name in enumerate(directions):
+        rows[name].append(row)
+    of_each = max(1, size // len(rows))
+    return [row for numbers in rows.values() for row in _drawn(numbers, of_each)]
 
 
 def _literal(text: str | Tree) -> str:

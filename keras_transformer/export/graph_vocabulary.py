@@ -63,12 +63,12 @@ class GraphVocabulary(tf.Module):
             the texts without codes.
         """
         code = pattern_of(self.languages)
-        found = tf.strings.regex_replace(texts, f"(?s)^({code})?.*", r"\1")
-        is_found = found[:, None] == [code_of(language) for language in self.languages]  # [B, L]
+        codes = tf.strings.regex_replace(texts, f"(?s)^({code})?.*", r"\1")
+        is_its_code = codes[:, None] == [code_of(language) for language in self.languages]  # [B, L]
         code_ids = tf.cast(tf.where(self._is_code)[:, 0], tf.int32)
-        ids = tf.broadcast_to(code_ids, tf.shape(is_found))
+        ids = tf.broadcast_to(code_ids, tf.shape(is_its_code))
         texts = tf.strings.regex_replace(texts, f"^{code} ?", "")
-        return tf.ragged.boolean_mask(ids, is_found), texts
+        return tf.ragged.boolean_mask(ids, is_its_code), texts
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos and codes."""

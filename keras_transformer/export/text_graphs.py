@@ -48,11 +48,11 @@ class TextGraphs:
     @graph(TEXTS)
     def serving_default(self, text) -> Tensors:
         """The best translation string [B], its score float32 [B], and truncated bool [B]."""
-        found = self._translate(text, exact=1)
+        best = self._translate(text, exact=1)
         return {
-            "translation": found["translation"][:, 0],
-            "score": found["score"][:, 0],
-            "truncated": found["truncated"],
+            "translation": best["translation"][:, 0],
+            "score": best["score"][:, 0],
+            "truncated": best["truncated"],
         }
 
     @graph(TEXTS)
@@ -84,10 +84,10 @@ class TextGraphs:
         limits = self._graphs.limits
         source_ids, source_cut = encoded(self._source, source, limits.source)
         target_ids, target_cut = encoded(self._target, target, limits.target)
-        found = in_batches(
+        scores = in_batches(
             self._graphs.score_ids, self._options.batch_tokens, source_ids, target_ids
         )
-        log_prob = found["log_prob"]
+        log_prob = scores["log_prob"]
         length = tf.cast(target_ids.row_lengths(), tf.int32)
         perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
         return {
@@ -103,17 +103,17 @@ class TextGraphs:
 
         def translate_batch(source):
             no_prefix = tf.fill([tf.shape(source)[0], 1], PAD_ID)
-            found = self._graphs.search_ids(source, no_prefix, exact, self._options.alpha)
+            hypotheses = self._graphs.search_ids(source, no_prefix, exact, self._options.alpha)
             return {
-                "translation": self._texts(found["ids"]),
-                "score": found["score"],
-                "log_prob": found["log_prob"],
-                "length": found["length"],
-                "unfinished": _unfinished(found),
+                "translation": self._texts(hypotheses["ids"]),
+                "score": hypotheses["score"],
+                "log_prob": hypotheses["log_prob"],
+                "length": hypotheses["length"],
+                "unfinished": _unfinished(hypotheses),
             }
 
-        found = in_batches(translate_batch, self._options.batch_tokens, source_ids)
-        return {**found, "truncated": truncated}
+        translations = in_batches(translate_batch, self._options.batch_tokens, source_ids)
+        return {**translations, "truncated": truncated}
 
     def _texts(self, ids: tf.Tensor) -> tf.Tensor:
         """Decodes ids, int32 [B, K, T]: string [B, K]."""
@@ -122,10 +122,10 @@ class TextGraphs:
         return tf.reshape(self._target.decode(rows), [-1, self._options.beam_size])
 
 
-def _unfinished(found: Tensors) -> tf.Tensor:
+def _unfinished(hypotheses: Tensors) -> tf.Tensor:
     """Whether a translation reached its length limit before EOS: bool [B, K]."""
-    has_eos = tf.reduce_any(found["ids"] == EOS_ID, axis=2)
-    return (found["length"] > 0) & ~has_eos
+    has_eos = tf.reduce_any(hypotheses["ids"] == EOS_ID, axis=2)
+    return (hypotheses["length"] > 0) & ~has_eos
 
 
 def encoded(
@@ -163,9 +163,9 @@ def in_batches(
     def advance(start, results):
         longest = tf.maximum(lengths[order[start]], MIN_ROW_TOKENS)
         batch = order[start : start + tf.maximum(batch_tokens // longest, 1)]  # [b]
-        found = function(*[tf.gather(rows, batch).to_tensor(PAD_ID) for rows in ids])
+        outputs = function(*[tf.gather(rows, batch).to_tensor(PAD_ID) for rows in ids])
         results = {
-            name: tf.tensor_scatter_nd_update(results[name], batch[:, None], found[name])
+            name: tf.tensor_scatter_nd_update(results[name], batch[:, None], outputs[name])
             for name in results
         }
         return start + tf.size(batch), results

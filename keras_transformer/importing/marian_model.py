@@ -55,13 +55,13 @@ def names_of_layers(
         By a variable's path, the only name of its tensor.
     """
     depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers}
-    found = {}
+    tensor_names = {}
     for stack, depth in depths.items():
         for layer in range(depth):
             prefix = layer_prefix.format(stack=stack, layer=layer + first_layer)
             for path, name in names.items():
-                found[f"{stack}/layer_{layer}/{path}"] = (prefix + name,)
-    return found
+                tensor_names[f"{stack}/layer_{layer}/{path}"] = (prefix + name,)
+    return tensor_names
 
 
 def require_values(place: Path, options: dict[str, Any], wanted: dict[str, Any]) -> None:

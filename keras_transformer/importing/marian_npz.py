@@ -182,18 +182,18 @@ def _read_vocabularies(file: Path) -> tuple[Pieces, Pieces]:
 
 def _decoder_vocabularies(file: Path) -> tuple[Path, Path] | None:
     """Returns the vocabularies in the decoder's configuration; None without such a file."""
-    places = [file.parent / f"{file.name}.decoder.yml", file.parent / "decoder.yml"]
-    for place in places:
-        if place.is_file():
-            vocabularies = read_yaml(place, place.read_bytes(), typed=False).get("vocabs")
+    paths = [file.parent / f"{file.name}.decoder.yml", file.parent / "decoder.yml"]
+    for path in paths:
+        if path.is_file():
+            vocabularies = read_yaml(path, path.read_bytes(), typed=False).get("vocabs")
             is_pair = isinstance(vocabularies, list) and len(vocabularies) == 2
             rule = "must be the files for source and target"
-            require(is_pair, "vocabs", rule, shown(vocabularies), place)
+            require(is_pair, "vocabs", rule, shown(vocabularies), path)
             # The paths are those on the machine where the model was trained.
             files = [file.parent / Path(str(name)).name for name in vocabularies]
             for vocabulary in files:
                 rule = "must be files next to it"
-                require(vocabulary.is_file(), "vocabs", rule, shown(vocabulary.name), place)
+                require(vocabulary.is_file(), "vocabs", rule, shown(vocabulary.name), path)
             source_file, target_file = files
             return source_file, target_file
     return None

@@ -32,10 +32,10 @@ def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
         # Marian writes these line ends unescaped in quotes, where YAML would end a line.
         text = text.replace("\x85", "\\N").replace("\u2028", "\\L").replace("\u2029", "\\P")
         _check_structure(yaml, text, loader)
-        found = yaml.load(text, loader)
-        if not isinstance(found, dict):
-            raise ValueError(f"a {type(found).__name__}")
-        return found
+        value = yaml.load(text, loader)
+        if not isinstance(value, dict):
+            raise ValueError(f"a {type(value).__name__}")
+        return value
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise InputError(None, "must be a YAML map", reason(error), file) from None
 

@@ -56,7 +56,7 @@ class Dropout(keras.layers.Dropout):
         received = f"{self.noise_shape} and {len(inputs_shape)}"
         require(len(self.noise_shape) == len(inputs_shape), "noise_shape", rule, received)
         sizes = zip(self.noise_shape, inputs_shape, strict=True)
-        return [size if given is None else given for given, size in sizes]
+        return [size if fixed is None else fixed for fixed, size in sizes]
 
 
 def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):

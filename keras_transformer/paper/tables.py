@@ -148,7 +148,7 @@ def table_3(trained: Rows) -> Table:
     """
     translating = [row for row in trained if row.get("task") != "parsing" and row["row"] in PRESETS]
     rows = []
-    found = []
+    measured_rows = []
     for name in dict.fromkeys([*published.TABLE_3, *(row["row"] for row in translating)]):
         printed = published.TABLE_3.get(name, published.Variation())
         fitting_vocabulary = FITTING_VOCABULARY.get(name)
@@ -166,7 +166,7 @@ def table_3(trained: Rows) -> Table:
         row["ours"] = "below" if measured else NOT_RUN
         row["measured"] = measured
         rows.append(row)
-        found += measured
+        measured_rows += measured
     columns = {
         "row": "row",
         **published.SETTINGS,
@@ -177,9 +177,9 @@ def table_3(trained: Rows) -> Table:
         "ours": "ours",
     }
     text = _text(columns, rows, NOTE_3, [f"{row['row']:5} {row['command']}" for row in rows])
-    if found:
-        commands = [f"  {row['row']:5} {row['command']}" for row in found]
-        text = "\n".join([text, "", measured_table(found), "What was measured:", *commands])
+    if measured_rows:
+        commands = [f"  {row['row']:5} {row['command']}" for row in measured_rows]
+        text = "\n".join([text, "", measured_table(measured_rows), "What was measured:", *commands])
     return Table(rows, text)
 
 

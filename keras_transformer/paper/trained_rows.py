@@ -59,13 +59,13 @@ def find_model_dirs(model_dirs: list[str]) -> list[Path]:
     Raises:
         InputError: if a folder neither is nor contains a model directory.
     """
-    found = []
+    directories = []
     for folder in map(to_path, model_dirs):
         configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
         rule = "must name directories of trained models, or folders of these"
         require(bool(configs), "model_dirs", rule, folder)
-        found += [path.parent for path in configs]
-    return found
+        directories += [path.parent for path in configs]
+    return directories
 
 
 def read_measured(measured: str | Path) -> list[dict[str, Any]]:

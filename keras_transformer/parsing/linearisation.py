@@ -136,8 +136,8 @@ def shares(predicted_words: Sequence[str], words: Sequence[str]) -> list[int]:
     for _, begin, end, words_begin, words_end in matcher.get_opcodes():
         # Predicted words begin ... end - 1 stand for the words words_begin ... words_end - 1.
         paired = min(end - begin, words_end - words_begin)
-        for place in range(begin, begin + paired):
-            result[place] += 1
+        for index in range(begin, begin + paired):
+            result[index] += 1
         missing = words_end - words_begin - paired
         if predicted_words and end < len(predicted_words):
             result[max(end - 1, 0)] += missing

@@ -166,9 +166,9 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     card = card_from_json(content, folder / CARD)
     sizes = file_sizes(folder)
     for name, size in expected_sizes.items():
-        found = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
+        fault = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
         rule = "must be complete"
-        require(sizes.get(name) == size, argument, rule, f"{str(folder)!r}, where {name} {found}")
+        require(sizes.get(name) == size, argument, rule, f"{str(folder)!r}, where {name} {fault}")
     return card
 
 

@@ -32,14 +32,14 @@ def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> Decodi
     Raises:
         InputError: for an invalid option value.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    phrases = given.get("forbidden_phrases", ())
+    changed = {name: value for name, value in options.items() if value is not None}
+    phrases = changed.get("forbidden_phrases", ())
     is_many = isinstance(phrases, Iterable) and not isinstance(phrases, str | bytes)
     rule = 'must be a list of strings; for one phrase write ["..."]'
     require(is_many, "forbidden_phrases", rule, shown(phrases))
-    if "forbidden_phrases" in given:
-        given["forbidden_phrases"] = tuple(phrases)
-    return dataclasses.replace(decoding, **given)
+    if "forbidden_phrases" in changed:
+        changed["forbidden_phrases"] = tuple(phrases)
+    return dataclasses.replace(decoding, **changed)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

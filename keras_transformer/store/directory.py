@@ -132,8 +132,8 @@ class AdapterDirectory(ModelDirectory):
 
         base = self._open_base()
         model = base.restore().model
-        found = Base(os.fspath(base.where.path), weights_fingerprint(model))
-        require_same_base(self.folder, self.description.base, found, *self._blamed)
+        actual = Base(os.fspath(base.where.path), weights_fingerprint(model))
+        require_same_base(self.folder, self.description.base, actual, *self._blamed)
         scale = self.where.adapter_scale
         scale = 1 if scale is None else scale
         info = merge_adapter(model, self.folder, checkpoint, self.description, scale)

@@ -130,8 +130,8 @@ def _open_base_of_training(folder: Path, adapter: ModelDescription) -> StoredMod
     path = adapter.base.path
     is_there = to_path(path).exists() or to_path(f"{path}.index").exists()
     rule = f"must be a model at {path}, or be given as the model, with adapter={folder}"
-    place = folder / "config.json"
-    require(is_there, "base", rule, "nothing there", place)
+    config_file = folder / "config.json"
+    require(is_there, "base", rule, "nothing there", config_file)
     base = open_model(ModelPath(path))
-    require(not base.is_adapter, "base", rule, "an adapter", place)
+    require(not base.is_adapter, "base", rule, "an adapter", config_file)
     return base

@@ -103,11 +103,11 @@ def require_plausible_sizes(
     Raises:
         InputError: if the model needs more weights than there are.
     """
-    given = sum(weight.size for weight in weights)
+    available = sum(weight.size for weight in weights)
     heads = config.num_heads * (config.d_k + config.d_v)
     needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
-    rule = f"must describe the model with the {given} weights"
-    require(needed <= given, None, rule, f"sizes for {needed} weights or more", file)
+    rule = f"must describe the model with the {available} weights"
+    require(needed <= available, None, rule, f"sizes for {needed} weights or more", file)
 
 
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:

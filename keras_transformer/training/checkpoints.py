@@ -162,11 +162,11 @@ class CheckpointStore:
             InputError: if it is missing or damaged.
         """
         self.records = self._read_records()
-        found = [record for record in self.records if record.name == name]
+        matches = [record for record in self.records if record.name == name]
         rule = "must be the same directory on every worker"
-        require(found != [], "model_dir", rule, f"{self.directory}, which has no {name}")
-        self._read(trackables, found[0])
-        return found[0]
+        require(matches != [], "model_dir", rule, f"{self.directory}, which has no {name}")
+        self._read(trackables, matches[0])
+        return matches[0]
 
     def save(
         self,

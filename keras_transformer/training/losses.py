@@ -58,11 +58,11 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         logits, labels = as_tensor(y_pred, "float32"), as_tensor(y_true, "int32")
-        wanted, given = tuple(logits.shape)[:-1], tuple(labels.shape)
-        fits = len(wanted) == len(given) and all(
-            None in pair or pair[0] == pair[1] for pair in zip(wanted, given, strict=True)
+        wanted, received = tuple(logits.shape)[:-1], tuple(labels.shape)
+        fits = len(wanted) == len(received) and all(
+            None in pair or pair[0] == pair[1] for pair in zip(wanted, received, strict=True)
         )
-        require(fits, "y_true", f"must have a label for each row of logits, {wanted}", given)
+        require(fits, "y_true", f"must have a label for each row of logits, {wanted}", received)
         return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):

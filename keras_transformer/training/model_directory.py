@@ -223,20 +223,20 @@ def _check_vocabularies(model_dir: Path, description: ModelDescription) -> None:
 
 
 def require_same_base(
-    model_dir: str | Path, base: Base, found: Base, argument: str, place: Path | None = None
+    model_dir: str | Path, base: Base, other: Base, argument: str, place: Path | None = None
 ) -> None:
     """Raises InputError if a model is not the one that an adapter was trained for.
 
     Args:
         model_dir: the adapter's directory.
         base: the model that the adapter was trained for, from the adapter's config.json.
-        found: the model to use instead.
+        other: the model to use instead.
         argument, place: the parts of the error; see InputError.
     """
     trained_for = f"the weights that the adapter in {model_dir} was trained for"
     rule = f"must have {trained_for}, those of {base.path}"
-    received = f"{found.path}, which has different ones"
-    require(found.fingerprint == base.fingerprint, argument, rule, received, place)
+    received = f"{other.path}, which has different ones"
+    require(other.fingerprint == base.fingerprint, argument, rule, received, place)
 
 
 def require_new(model_dir: str | Path) -> None:
