@@ -77,12 +77,12 @@ def test_a_process_without_stderr(tmp_path):
     assert fresh(code, tmp_path)[:2] == (0, b"False\n")
 
 
-@pytest.mark.parametrize("model", ["untrained", "exported"])
-def test_a_first_translation_in_python(request, model):
-    path = str(request.getfixturevalue(model))
-    code = f"import keras_transformer as kt; print(kt.load({path!r}).translate(['a'])[0])"
-    code, output, errors = fresh(code)
-    assert code == 0 and output.startswith(b"[Translation(")
+def test_first_translations_in_python(untrained, exported):
+    translate = "print(kt.load({!r}).translate(['a'])[0])".format
+    lines = [translate(str(path)) for path in (untrained, exported)]
+    code, output, errors = fresh("; ".join(["import keras_transformer as kt", *lines]))
+    assert code == 0
+    assert [line[:13] for line in output.splitlines()] == [b"[Translation("] * 2
     assert errors == b""
 
 

@@ -394,7 +394,7 @@ def structure(content):
 
 
 @pytest.mark.parametrize("format", ARCHIVES)
-@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_random_documents_keep_their_elements_and_letters(format, count):
     generator = random.Random(1)
     for _ in range(count):

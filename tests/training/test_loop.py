@@ -78,15 +78,6 @@ def weights(directory):
     return checkpoint_weights.read_checkpoint(directory, "latest")[0]
 
 
-@pytest.mark.slow  # a training of its own; test_end_to_end learns, too
-def test_learns_to_copy(tmp_path):
-    model = dataclasses.replace(MODEL, dropout=0.0)
-    result = run(tmp_path, 1000, model)
-    assert result["step"] == 1000
-    assert result["validation_perplexity"] < 2.0  # 8 equally likely symbols at the start
-    assert result["best"] == result["checkpoint"]
-
-
 def test_a_run_is_initialized_at_its_beginning_alone(tmp_path):
     given = []
 
