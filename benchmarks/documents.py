@@ -257,6 +257,8 @@ def paragraph_scores(
 
 
 def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
+    from keras_transformer.translate.search_request import SearchRequest
+
     repeats = -(-arguments.lines // len(sources))
     # A document's repeated sentences are translated only once: a number makes each one unique.
     lines = [f"{number} {line}" for number in range(repeats) for line in sources]
@@ -266,7 +268,7 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
     language = arguments.language
     calls = {
         # As documents do it: without scores, and only the best translation.
-        "lines": lambda: translator.translate_coded(lines, scores=False, exact=1),
+        "lines": lambda: translator.search(SearchRequest(lines, exact=1, scores=False)),
         "documents": lambda: translator.translate_document(text, language=language),
         "marked": lambda: translator.translate_document(marked, "markdown", language),
     }

@@ -207,7 +207,7 @@ def translator_page() -> str:
     text += members(Parser)
     text += "\n## Answers\n"
     of_translation = {name: said for name, said in comments(answers.Translation).items() if said}
-    kinds = [answers.Translation, answers.AlignedTranslation, answers.AlignedPair]
+    kinds = [answers.Translation, answers.AlignedPair]
     for kind in [*kinds, answers.TargetScore, answers.PairAttention, Parse]:
         text += f"\n### {kind.__name__}\n\n{' '.join(inspect.getdoc(kind).split())}\n\n"
         text += answer_table(kind, {"text": "the translation", **of_translation})
@@ -267,12 +267,13 @@ def members(kind: type) -> str:
 
 
 def answer_table(kind: type, of_translation: dict[str, str]) -> str:
-    """The fields of a named tuple, each with its comment, or that of the same field elsewhere."""
+    """The fields of an answer, each with its comment, or that of the same field elsewhere."""
     said = comments(kind)
     hints = typing.get_type_hints(kind)
     rows = []
-    for name in kind._fields:
-        meaning = said[name] or of_translation.get(name, "")
+    is_dataclass = dataclasses.is_dataclass(kind)
+    for name in kind.__dataclass_fields__ if is_dataclass else kind._fields:
+        meaning = said.get(name) or of_translation.get(name, "")
         rows.append([f"`{name}`", type_and_rule(hints[name])[0], meaning])
     rows += [
         [f"`{name}`", "property", inspect.getdoc(member)]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from keras_transformer.documents.translation import AlignedText
 from keras_transformer.translate.answer_counts import AnswerCounts
-from keras_transformer.translate.answers import AlignedTranslation, Translation
+from keras_transformer.translate.answers import Translation
 
 # Sentences, and whether each is aligned -> the translations of each, best first.
-Search = Callable[[Sequence[str], Sequence[bool]], list[list[Translation | AlignedTranslation]]]
+Search = Callable[[Sequence[str], Sequence[bool]], list[list[Translation]]]
 
 
 class SentenceSearch:

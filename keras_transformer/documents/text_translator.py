@@ -1,6 +1,7 @@
 """A Translator for sentences and whole documents, as returned by `keras_transformer.load`."""
 
 import copy
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,12 +12,14 @@ from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.progress import progress_bar
+from keras_transformer.search.engine import select
 from keras_transformer.search.length_penalty import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
-from keras_transformer.translate.answers import AlignedTranslation, Translation
+from keras_transformer.translate.answers import Translation
+from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of
-from keras_transformer.translate.texts import as_text_lists, encoded
-from keras_transformer.translate.translator import Translator, require_one_each
+from keras_transformer.translate.texts import encoded
+from keras_transformer.translate.translator import Translator
 
 
 class TextTranslator(Translator):
@@ -47,76 +50,45 @@ class TextTranslator(Translator):
         changed.memory = TranslationMemory(dict(zip(sources, translations.values(), strict=True)))
         return changed
 
-    def translate_coded(
-        self,
-        texts: Sequence[str],
-        progress: bool = False,
-        target_prefixes: Iterable[str] | None = None,
-        aligned: Sequence[bool] = (),
-        required_phrases: Iterable[Iterable[str]] | None = None,
-        scores: bool = True,
-        exact: int | None = None,
-    ) -> list[list[Translation | AlignedTranslation]]:
-        """Translates as `Translator.translate_coded` does, but uses the memory where it can."""
-        search = functools.partial(
-            super().translate_coded,
-            progress=progress,
-            target_prefixes=target_prefixes,
-            scores=scores,
-            exact=exact,
-        )
-        if len(self.memory) == 0 or target_prefixes is not None:
-            return search(texts, aligned=aligned, required_phrases=required_phrases)
-        aligned = aligned or [False] * len(texts)
-        phrases: Sequence[Sequence[str]] = [()] * len(texts)
-        if required_phrases is not None:
-            phrases = as_text_lists(required_phrases, "required_phrases")
-            require_one_each(texts, phrases, "required_phrases")
-        found = [self.memory.find(text, row) for text, row in zip(texts, phrases, strict=True)]
-        known = [place for place, target in enumerate(found) if target is not None]
-        rest = [place for place, target in enumerate(found) if target is None]
-        remembered = self._remembered(
-            [texts[place] for place in known],
-            [found[place] for place in known],
-            [aligned[place] for place in known],
-            scores,
-        )
-        rest_phrases = None if required_phrases is None else [phrases[place] for place in rest]
-        searched = search(
-            [texts[place] for place in rest],
-            aligned=[aligned[place] for place in rest],
-            required_phrases=rest_phrases,
-        )
-        answers = dict(zip([*known, *rest], [*remembered, *searched], strict=True))
-        return [answers[place] for place in range(len(texts))]
+    def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
+        """Searches as `Translator.search` does, but uses the memory where it can."""
+        if len(self.memory) == 0 or request.target_prefixes is not None:
+            return super().search(request, progress)
+        phrases = request.required_phrases or [()] * len(request.texts)
+        targets = [
+            self.memory.find(text, row) for text, row in zip(request.texts, phrases, strict=True)
+        ]
+        known = [index for index, target in enumerate(targets) if target is not None]
+        others = [index for index, target in enumerate(targets) if target is None]
+        remembered = self._remembered(request.select(known), [targets[index] for index in known])
+        searched = super().search(request.select(others), progress)
+        answers = dict(zip([*known, *others], [*remembered, *searched], strict=True))
+        return [answers[index] for index in range(len(request.texts))]
 
     def _remembered(
-        self,
-        texts: Sequence[str],
-        targets: Sequence[str],
-        aligned: Sequence[bool],
-        scores: bool,
-    ) -> list[list[Translation | AlignedTranslation]]:
+        self, request: SearchRequest, targets: Sequence[str]
+    ) -> list[list[Translation]]:
         """Makes answers from translations in the memory; the model scores and aligns them."""
-        tokens = [len(ids) + 1 for ids in encoded(self.vocabularies.target, targets)]
+        rows = encoded(self.vocabularies.target, targets)
         answers = [
-            Translation(target, None, None, count, from_memory=True)
-            for target, count in zip(targets, tokens, strict=True)
+            Translation(target, None, None, tokens=len(ids) + 1, from_memory=True)
+            for target, ids in zip(targets, rows, strict=True)
         ]
-        if scores:
+        if request.scores:
+            scored = self.score(request.texts, targets)
             answers = [
-                answer._replace(
-                    score=penalized(found.log_prob, found.tokens, self.config.alpha),
-                    log_prob=found.log_prob,
+                dataclasses.replace(
+                    answer,
+                    score=penalized(target.log_prob, target.tokens, self.config.alpha),
+                    log_prob=target.log_prob,
                 )
-                for answer, found in zip(answers, self.score(texts, targets), strict=True)
+                for answer, target in zip(answers, scored, strict=True)
             ]
-        rows: list[list[Translation | AlignedTranslation]] = [[answer] for answer in answers]
-        places = [place for place, is_aligned in enumerate(aligned) if is_aligned]
-        pairs = self.align([texts[i] for i in places], [targets[i] for i in places])
-        for place, pair in zip(places, pairs, strict=True):
-            rows[place] = [AlignedTranslation(*answers[place], pair)]
-        return rows
+        indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
+        pairs = self.align(select(request.texts, indices), select(targets, indices))
+        for index, pair in zip(indices, pairs, strict=True):
+            answers[index] = dataclasses.replace(answers[index], pair=pair)
+        return [[answer] for answer in answers]
 
     def translate_document(
         self,
@@ -201,14 +173,15 @@ class TextTranslator(Translator):
         # By expected utility, any translation that the search finds can be the best.
         exact = count if self.config.mbr is None else self.config.exact
 
-        def search(texts: Sequence[str], aligned: Sequence[bool]) -> list[list]:
-            return self.translate_coded(
+        def search(texts: Sequence[str], aligned: Sequence[bool]) -> list[list[Translation]]:
+            request = SearchRequest(
                 self.with_codes(texts, to),
-                aligned=aligned,
+                exact,
                 required_phrases=required_phrases_of(texts, terminology),
+                aligned=aligned,
                 scores=False,
-                exact=exact,
             )
+            return self.search(request)
 
         def knows(text: str) -> bool:
             if len(self.memory) == 0:

@@ -1,10 +1,10 @@
 """A parser: a translator from words to brackets, whose answers become trees (section 6.3)."""
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
     import keras
 
 
-class Parse(NamedTuple):
-    """One answer to a sentence: the model's Translation, and the tree made from it."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parse(Translation):
+    """One answer to a sentence: the model's Translation, and the tree made from it.
+
+    All but `text` and the tree are as before repairs. There is no translation memory for trees, and
+    no alignment.
+    """
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
-    # The next six are the Translation's, before repairs.
-    score: float | None
-    log_prob: float | None
-    tokens: int
-    truncated: bool
-    unfinished: bool
-    from_memory: bool  # always false: there is no translation memory for trees
     tree: Tree | None  # None for a sentence without words
     repairs: Repairs  # made to turn the tokens into the tree
 
@@ -51,14 +49,14 @@ class ParseCounts(AnswerCounts):
     def __init__(self):
         super().__init__()
         self.repaired = 0
-        self.repairs = Counter(asdict(Repairs()))
+        self.repairs = Counter(dataclasses.asdict(Repairs()))
 
     def add(self, answers: Iterable[Parse]) -> None:
         answers = list(answers)
         super().add(answers)
         for answer in answers:
             self.repaired += answer.repairs.total > 0
-            self.repairs.update(asdict(answer.repairs))
+            self.repairs.update(dataclasses.asdict(answer.repairs))
 
     def of_trees(self) -> dict[str, Any]:
         """Returns {"repaired", "repairs"}, the values of the attributes."""
@@ -163,11 +161,12 @@ class Parser:
 
     def _parses(self, words: Sequence[str], answers: Sequence[Translation]) -> list[Parse]:
         if not words:
-            return [Parse(*answers[0], None, Repairs())]
+            return [Parse(**vars(answers[0]), tree=None, repairs=Repairs())]
         parses = []
         for answer in answers:
             tree, repairs = self.linearisation.tree(_WORD.findall(answer.text), words)
-            parses.append(Parse(str(tree), *answer[1:], tree, repairs))
+            fields = {**vars(answer), "text": str(tree)}
+            parses.append(Parse(**fields, tree=tree, repairs=repairs))
         different: dict[str, Parse] = {}
         for parse in sorted(parses, key=lambda parse: parse.repairs.total > 0):
             different.setdefault(parse.text, parse)

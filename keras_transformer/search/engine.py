@@ -14,6 +14,11 @@ from keras_transformer.config import EOS_ID
 Rows = Sequence[np.ndarray]  # int32 each: the ids of B sentences of any length
 
 
+def select(rows: Sequence | None, indices: Sequence[int]) -> Sequence | None:
+    """Returns some of the rows; None or an empty list stays as it is."""
+    return [rows[index] for index in indices] if rows else rows
+
+
 class Request(NamedTuple):
     """A batch to search."""
 
@@ -24,6 +29,15 @@ class Request(NamedTuple):
     alpha: float = 0.6  # for the length penalty (section 6.1)
     # Which sources need alignments; none if empty. An engine may not have them.
     aligned: Sequence[bool] = ()
+
+    def select(self, indices: Sequence[int]) -> "Request":
+        """Returns the request for some of the sources."""
+        return self._replace(
+            ids=select(self.ids, indices),
+            prefix=select(self.prefix, indices),
+            phrases=select(self.phrases, indices),
+            aligned=select(self.aligned, indices),
+        )
 
 
 class Found(NamedTuple):

@@ -13,6 +13,7 @@ one line}. Every request is logged in one line.
 """
 
 import asyncio
+import dataclasses
 import functools
 import logging
 import threading
@@ -34,6 +35,7 @@ from keras_transformer.serving.bodies import BODY, body_size
 from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
+    FileAnswer,
     detected_language,
     is_libretranslate,
     language_list,
@@ -204,9 +206,9 @@ class Service:
 
     async def _sentences(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a TranslateRequest."""
-        asked = parse_translate(fields, self.limits, self.translator.config.beam_size)
-        texts = self._with_codes(asked.sentences, asked.to)
-        options = asked.options(self._terms(asked.terminology))
+        request = parse_translate(fields, self.limits, self.translator.config.beam_size)
+        texts = self._with_codes(request.sentences, request.to)
+        options = request.options(self._terms(request.terminology))
         if options:  # a prefix or phrases may not suit the model
             work = functools.partial(self.translator.translate, texts, **options)
             (answers,) = await self._submit(self._single_calls, [work], error_status=400)
@@ -214,44 +216,44 @@ class Service:
             answers = await self._submit(self.translations, texts)
         translations = []
         for answer in answers:
-            best = answer[: asked.n_best]
-            translations.append([translation_fields(one, asked.aligned) for one in best])
+            best = answer[: request.n_best]
+            translations.append([translation_fields(one) for one in best])
         return {"translations": translations}
 
     async def _document(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a DocumentRequest."""
         self._require_translations()
-        asked = parse_document(fields, self.limits)
-        self._check_target([asked.document], asked.to)
-        if asked.format not in PLAIN:
-            texts, terminology = [asked.document], asked.terminology
-            documents = Documents(texts, asked.format, to=asked.to, terminology=terminology)
-            found = await self._translate_documents(documents)
-            ((translation,),) = found.rows
-            return {"translation": translation, "from_memory": found.from_memory}
-        terms = self._terms(asked.terminology)
-        work = functools.partial(self._translate_sentences, asked, terms)
-        ((translation, found, from_memory),) = await self._submit_document(work, terms)
+        request = parse_document(fields, self.limits)
+        self._check_target([request.document], request.to)
+        if request.format not in PLAIN:
+            texts, terminology = [request.document], request.terminology
+            documents = Documents(texts, request.format, to=request.to, terminology=terminology)
+            translated = await self._translate_documents(documents)
+            ((translation,),) = translated.rows
+            return {"translation": translation, "from_memory": translated.from_memory}
+        terms = self._terms(request.terminology)
+        work = functools.partial(self._translate_sentences, request, terms)
+        ((translation, rows, from_memory),) = await self._submit_document(work, terms)
         self.documents += 1
-        sentences = [row._asdict() for row in found]
+        sentences = [row._asdict() for row in rows]
         return {"translation": translation, "from_memory": from_memory, "sentences": sentences}
 
     async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a LibreTranslateRequest."""
         self._require_translations()
         beam_size = self.translator.config.beam_size
-        asked, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
+        request, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
         self._check_target(documents.texts, documents.to)
         translations = (await self._translate_documents(documents)).rows
-        if asked.source != AUTO:
-            return translation_body(asked, translations, None)
-        found = [None] * len(documents.texts)
+        if request.source != AUTO:
+            return translation_body(request, translations, None)
+        candidates = [None] * len(documents.texts)
         if detection.is_available():
             texts = [language_in(text, documents.format) for text in documents.texts]
             work = functools.partial(detect_all, texts)
-            (found,) = await self._submit(self._detections, [work])
-        detected = [detected_language(one, self._languages) for one in found]
-        return translation_body(asked, translations, detected)
+            (candidates,) = await self._submit(self._detections, [work])
+        detected = [detected_language(one, self._languages) for one in candidates]
+        return translation_body(request, translations, detected)
 
     async def languages(self, request: web.Request) -> web.Response:
         """Returns the model's languages; none if unknown."""
@@ -261,8 +263,8 @@ class Service:
         """Detects the language of a text."""
         text = parse_detect(await self._read_fields(request), self.limits)
         work = functools.partial(detection.detect, text)  # an error if no detector is installed
-        (found,) = await self._submit(self._detections, [work], error_status=404)
-        return json_response([one._asdict() for one in found])
+        (candidates,) = await self._submit(self._detections, [work], error_status=404)
+        return json_response([one._asdict() for one in candidates])
 
     async def translate_file(self, request: web.Request) -> web.Response:
         """Translates a document, and stores it for download."""
@@ -272,14 +274,14 @@ class Service:
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
-        found = await self._translate_documents(documents)
-        ((translation,),) = found.rows
+        translated = await self._translate_documents(documents)
+        ((translation,),) = translated.rows
         if isinstance(translation, str):
             translation = translation.encode("utf-8")
         name = self._files.add(translation, ending)
         url = f"{origin_of(request)}/download_file/{name}"
-        answer = {"translatedFileUrl": url, "from_memory": found.from_memory, "left": found.left}
-        return json_response(answer)
+        answer = FileAnswer(url, translated.from_memory, translated.left)
+        return json_response(dataclasses.asdict(answer))
 
     async def download(self, request: web.Request) -> web.Response:
         """Returns a translated document."""
@@ -292,9 +294,9 @@ class Service:
 
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention for a sentence and its translation."""
-        asked = parse_attention(await self._read_fields(request), self.limits)
-        (source,) = self._with_codes([asked.source], asked.to)
-        work = functools.partial(self._attention_body, source, asked.target)
+        pair = parse_attention(await self._read_fields(request), self.limits)
+        (source,) = self._with_codes([pair.source], pair.to)
+        work = functools.partial(self._attention_body, source, pair.target)
         has_attention = "attention_ids" in self.translator.engine.functions
         status = 500 if has_attention else 400
         (body,) = await self._submit(self._attentions, [work], error_status=status)
@@ -384,11 +386,11 @@ class Service:
         given_up = threading.Event()
         work = functools.partial(self._translations_of, documents, terms, given_up)
         try:
-            (found,) = await self._submit_document(work, terms)
+            (translated,) = await self._submit_document(work, terms)
         finally:
             given_up.set()  # the time is over, or the client has gone
         self.documents += len(documents.texts)
-        return found
+        return translated
 
     def _translations_of(
         self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
@@ -419,14 +421,14 @@ class Service:
         return TranslatedDocuments(rows, counts.from_memory, dict(+left))
 
     def _translate_sentences(
-        self, asked: DocumentRequest, terms: dict[str, str] | None
+        self, request: DocumentRequest, terms: dict[str, str] | None
     ) -> tuple[str, list, int]:
         """Returns the translation of plain text, its sentences, and how many the memory had."""
         counts = self.translator.new_counts()
         translator = self.translator.document_translator(
-            terminology=terms, to=asked.to, counts=counts
+            terminology=terms, to=request.to, counts=counts
         )
-        document = document_of(asked.document, asked.format, translator.language)
+        document = document_of(request.document, request.format, translator.language)
         return *translator.translate_sentences(document.parts), counts.from_memory
 
     def _attention_body(self, source: str, target: str) -> bytes:

@@ -114,19 +114,24 @@ class AttentionAnswer:
     alignment: Annotated[list[int], "T indices into source_pieces, from 0."]
 
 
-def translation_fields(translation: "Translation", aligned: bool) -> dict[str, Any]:
-    """Returns a translation as JSON; an aligned one with its subwords and alignment."""
-    fields = {
-        "text": translation.text,
+def translation_fields(translation: "Translation") -> dict[str, Any]:
+    """Returns a translation as JSON: the fields of TranslationAnswer.
+
+    Optional ones that it does not have are left out.
+    """
+    values = vars(translation) | {
         "score": _rounded(translation.score),
         "log_prob": _rounded(translation.log_prob),
-        "truncated": translation.truncated,
-        "unfinished": translation.unfinished,
-        "from_memory": translation.from_memory,
     }
-    if aligned:
-        fields.update(translation.pair._asdict())
-        fields["pharaoh"] = translation.pair.pharaoh
+    if translation.pair is not None:
+        values |= translation.pair._asdict()
+        values["pharaoh"] = translation.pair.pharaoh
+    fields = {}
+    for field in dataclasses.fields(TranslationAnswer):
+        value = values.get(field.name)
+        is_required = field.default is dataclasses.MISSING
+        if is_required or value is not None:
+            fields[field.name] = value
     return fields
 
 

@@ -1,5 +1,6 @@
 """The answers of a Translator, made from an engine's results."""
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ class AlignedPair(NamedTuple):
     @property
     def pharaoh(self) -> str:
         """The aligned words in the Pharaoh format: "0-0 1-2", source before target, from 0."""
-        sources = [self.source_words[place] for place in self.alignment]
+        sources = [self.source_words[position] for position in self.alignment]
         links = zip(sources, self.target_words, self.target_pieces, strict=True)
         words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
         return " ".join(f"{i}-{j}" for i, j in sorted(words))
@@ -52,7 +53,8 @@ class AlignedPair(NamedTuple):
         return [Link(*pair) for pair in pairs if None not in pair]
 
 
-class Translation(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Translation:
     """One answer to a sentence."""
 
     text: str
@@ -64,19 +66,8 @@ class Translation(NamedTuple):
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
     from_memory: bool = False  # from a translation memory; the score is the model's
-
-
-class AlignedTranslation(NamedTuple):
-    """One answer to a sentence: a Translation, and the alignment of its subwords."""
-
-    text: str
-    score: float | None
-    log_prob: float | None
-    tokens: int
-    truncated: bool
-    unfinished: bool
-    from_memory: bool
-    pair: AlignedPair  # the subwords of both sides
+    # The subwords of both sides, and their alignment; None if not requested
+    pair: AlignedPair | None = None
 
 
 class TargetScore(NamedTuple):
@@ -99,7 +90,7 @@ class PairAttention(NamedTuple):
 
 
 def translations(
-    found: Found, vocabularies: VocabularyPair, truncated: Sequence[bool]
+    hypotheses: Found, vocabularies: VocabularyPair, truncated: Sequence[bool]
 ) -> list[list[Translation]]:
     """Makes the answers for a batch.
 
@@ -107,28 +98,33 @@ def translations(
     the text "" and score -inf.
 
     Args:
-        found: the hypotheses for each sentence.
+        hypotheses: those of each sentence.
         vocabularies: the model's.
         truncated: for each sentence, whether its source was truncated.
     """
-    lengths = found.lengths.tolist()
+    lengths = hypotheses.lengths.tolist()
     rows = [
         ids[:length]
-        for beams, beam_lengths in zip(found.ids.tolist(), lengths, strict=True)
+        for beams, beam_lengths in zip(hypotheses.ids.tolist(), lengths, strict=True)
         for ids, length in zip(beams, beam_lengths, strict=True)
     ]
     texts = iter(vocabularies.target.decode(rows))
-    unfinished = found.unfinished.tolist()
+    unfinished = hypotheses.unfinished.tolist()
     answers = []
-    for place, was_cut in enumerate(truncated):
+    for index, is_truncated in enumerate(truncated):
         beams = []
-        for beam, length in enumerate(lengths[place]):
+        for beam, length in enumerate(lengths[index]):
             score = log_prob = None
-            if found.scores is not None:
-                score = float(found.scores[place, beam])
-                log_prob = float(found.log_probs[place, beam])
+            if hypotheses.scores is not None:
+                score = float(hypotheses.scores[index, beam])
+                log_prob = float(hypotheses.log_probs[index, beam])
             answer = Translation(
-                next(texts), score, log_prob, length, was_cut, unfinished[place][beam]
+                text=next(texts),
+                score=score,
+                log_prob=log_prob,
+                tokens=length,
+                truncated=is_truncated,
+                unfinished=unfinished[index][beam],
             )
             beams.append(answer)
         existing = [answer for answer in beams if answer.score is None or answer.score > -math.inf]
@@ -141,7 +137,7 @@ def aligned_pairs(
 ) -> list[AlignedPair]:
     """Makes an AlignedPair for each source and target, which end in EOS."""
     pairs = []
-    for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
+    for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
         source, target = source.tolist(), target.tolist()
         log_probs = explained.log_probs
         pairs.append(
@@ -150,8 +146,8 @@ def aligned_pairs(
                 target_pieces=spelled(vocabularies.target, target),
                 source_words=vocabularies.source.words(source),
                 target_words=vocabularies.target.words(target),
-                log_probs=None if log_probs is None else log_probs[place, : len(target)].tolist(),
-                alignment=explained.alignment[place, : len(target)].tolist(),
+                log_probs=None if log_probs is None else log_probs[index, : len(target)].tolist(),
+                alignment=explained.alignment[index, : len(target)].tolist(),
             )
         )
     return pairs
@@ -161,15 +157,15 @@ def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span 
     """Returns each subword's characters; its word's where normalization changed the text."""
     spans = _spans_of_pieces(text, pieces)
     if spans is None:
-        found = [match.span() for match in _WORD.finditer(text)]
-        spans = [found[word] if 0 <= word < len(found) else None for word in words]
+        of_words = [match.span() for match in _WORD.finditer(text)]
+        spans = [of_words[word] if 0 <= word < len(of_words) else None for word in words]
     return [None if piece == "</s>" else span for piece, span in zip(pieces, spans, strict=True)]
 
 
 def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | None:
     """Finds subwords in order in a text; None if one is missing."""
     encoded = [character.encode("utf-8", errors="replace") for character in text]
-    content, place, spans = b"".join(encoded), 0, []
+    content, offset, spans = b"".join(encoded), 0, []
     # The character index of each byte, and of the end.
     characters = [number for number, code in enumerate(encoded) for _ in code] + [len(text)]
     for piece in pieces:
@@ -178,13 +174,13 @@ def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | No
         if piece == "</s>" or not spelled or is_code(piece):
             spans.append(None)
             continue
-        while content[place : place + 1].isspace():
-            place += 1
+        while content[offset : offset + 1].isspace():
+            offset += 1
         for candidate in (spelled, spelled.removeprefix(b"##")):
-            if candidate and content.startswith(candidate, place):
-                end = place + len(candidate)
-                spans.append((characters[place], max(characters[end], characters[place] + 1)))
-                place = end
+            if candidate and content.startswith(candidate, offset):
+                end = offset + len(candidate)
+                spans.append((characters[offset], max(characters[end], characters[offset] + 1)))
+                offset = end
                 break
         else:
             return None

@@ -9,6 +9,7 @@ where p(y) is the probability of y among them, or, for samples, the share of sam
 (Eikema and Aziz 2020).
 """
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -46,5 +47,7 @@ def by_utility(
 
     # Among equal texts with different subwords, the most probable one is kept.
     different = {answer.text: answer for answer in sorted(answers, key=lambda one: one.log_prob)}
-    ranked = [answer._replace(score=expected(text)) for text, answer in different.items()]
+    ranked = [
+        dataclasses.replace(answer, score=expected(text)) for text, answer in different.items()
+    ]
     return sorted(ranked, key=lambda answer: (-answer.score, -answer.log_prob))

@@ -27,5 +27,5 @@ def required_phrases_of(
     longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
     # Each phrase in a text once, in order.
-    found = [dict.fromkeys(pattern.findall(text)) for text in texts]
-    return [[terminology[phrase] for phrase in phrases] for phrases in found]
+    matches = [dict.fromkeys(pattern.findall(text)) for text in texts]
+    return [[terminology[phrase] for phrase in phrases] for phrases in matches]

@@ -50,16 +50,16 @@ def rows_of(ids: ArrayLike, vocab_size: int, argument: str) -> np.ndarray:
         InputError: naming the argument, if the shape is wrong or they are not ids.
     """
     try:
-        found = np.asarray(ids)
+        array = np.asarray(ids)
     except ValueError:  # rows of different lengths
-        found = np.zeros(0)
-    is_batch = found.ndim == 2 and found.shape[1] > 0 and found.dtype.kind in "iu"
+        array = np.zeros(0)
+    is_batch = array.ndim == 2 and array.shape[1] > 0 and array.dtype.kind in "iu"
     rule = "must be rows of ids, int [B, S], padded to one length"
-    require(is_batch, argument, rule, f"{found.dtype} {list(found.shape)}")
-    known = (found >= 0) & (found < vocab_size)
+    require(is_batch, argument, rule, f"{array.dtype} {list(array.shape)}")
+    known = (array >= 0) & (array < vocab_size)
     rule = f"must be ids from 0 to {vocab_size - 1}"
-    require(known.all(), argument, rule, shown(found[~known].tolist()))
-    return found.astype(np.int32)
+    require(known.all(), argument, rule, shown(array[~known].tolist()))
+    return array.astype(np.int32)
 
 
 def as_texts(texts: Iterable[str], argument: str) -> list[str]:
@@ -78,8 +78,8 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
     rule = 'must be a list of strings; for one text write ["..."]'
     require(is_many, argument, rule, shown(texts))
     listed = list(texts)
-    for place, text in enumerate(listed):
-        as_text(text, f"{argument}[{place}]")
+    for index, text in enumerate(listed):
+        as_text(text, f"{argument}[{index}]")
     return listed
 
 
@@ -95,7 +95,13 @@ def as_text_lists(rows: Iterable[Iterable[str]], argument: str) -> list[list[str
     is_many = _is_many(rows)
     rule = 'must be a list with a list of strings for each text, such as [["..."]]'
     require(is_many, argument, rule, shown(rows))
-    return [as_texts(row, f"{argument}[{place}]") for place, row in enumerate(rows)]
+    return [as_texts(row, f"{argument}[{index}]") for index, row in enumerate(rows)]
+
+
+def require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str = "texts") -> None:
+    """Requires one row for each source; `of` is the name of the sources' argument."""
+    received = f"{len(rows)} for {len(sources)}"
+    require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)
 
 
 def _is_many(values: Any) -> bool:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +19,12 @@ from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.progress import progress_bar
-from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows
+from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows, select
 from keras_transformer.search.streams import in_streams
 from keras_transformer.store.card import ModelCard
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import (
     AlignedPair,
-    AlignedTranslation,
     PairAttention,
     TargetScore,
     Translation,
@@ -34,12 +33,14 @@ from keras_transformer.translate.answers import (
 )
 from keras_transformer.translate.batches import length_batches, longer_lengths
 from keras_transformer.translate.minimum_risk import by_utility
+from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.texts import (
     EncodedTexts,
     as_text,
     as_text_lists,
     as_texts,
     encoded,
+    require_one_each,
     rows_of,
     with_eos,
 )
@@ -134,7 +135,7 @@ class Translator:
         required_phrases: Iterable[Iterable[str]] | None = None,
         scores: bool = True,
         to: str | None = None,
-    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+    ) -> list[list[Translation]]:
         """Returns one to `beam_size` translations of each text, best first.
 
         Args:
@@ -143,7 +144,8 @@ class Translator:
             target_prefixes: a prefix for the translations of each text, "" for none. A prefix
                 should end at a word boundary, as its subwords are kept. Spaces around it are
                 ignored. The translation of a blank text is always empty.
-            aligned: whether to return AlignedTranslations, for the exact ones (`n_best` of `load`).
+            aligned: whether to return only the exact translations (`n_best` of `load`), with their
+                alignments (`pair`).
             required_phrases: phrases that the translations of each text must contain, encoded like
                 forbidden ones.
             scores: whether to compute scores. Greedy search is faster without them; they are None.
@@ -154,14 +156,19 @@ class Translator:
                 `texts` is a single string, or the language is missing or unknown.
         """
         texts = self.with_codes(texts, to)
-        return self.translate_coded(
+        if target_prefixes is not None:
+            target_prefixes = as_texts(target_prefixes, "target_prefixes")
+        if required_phrases is not None:
+            required_phrases = as_text_lists(required_phrases, "required_phrases")
+        request = SearchRequest(
             texts,
-            progress=progress,
-            target_prefixes=target_prefixes,
-            aligned=[True] * len(texts) if aligned else (),
-            required_phrases=required_phrases,
+            self.config.exact,
+            target_prefixes,
+            required_phrases,
+            aligned=[aligned] * len(texts),
             scores=scores,
         )
+        return self.search(request, progress)
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
         """Prepends a language code to texts, as models with several target languages expect.
@@ -206,55 +213,34 @@ class Translator:
         """Returns the target language codes anywhere in a text."""
         return self._code_pattern.findall(text) if ">>" in text else []
 
-    def translate_coded(
-        self,
-        texts: Sequence[str],
-        progress: bool = False,
-        target_prefixes: Iterable[str] | None = None,
-        aligned: Sequence[bool] = (),
-        required_phrases: Iterable[Iterable[str]] | None = None,
-        scores: bool = True,
-        exact: int | None = None,
-    ) -> list[list[Translation | AlignedTranslation]]:
-        """Like `translate`, for texts that already have codes; see `with_codes`.
+    def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
+        """Returns the translations of a SearchRequest's texts, best first; see `translate`.
 
-        Args:
-            aligned: which texts get AlignedTranslations; none if empty.
-            exact: how many of the translations must be the best ones; `config.exact` if None.
+        Aligned texts only have the exact translations.
         """
-        sources, truncated = self._encode_sources(texts)
-        prefixes = self._encode_prefixes(sources, target_prefixes)
-        phrases = self._encode_phrases(sources, required_phrases)
-        exact = self.config.exact if exact is None else exact
-        batches = self._batches([len(ids) for ids in sources])
-        requests = [
-            Request(
-                ids=_chosen(sources, batch),
-                prefix=_chosen(prefixes, batch),
-                phrases=None if phrases is None else _chosen(phrases, batch),
-                exact=exact,
-                alpha=self.config.alpha,
-                aligned=_chosen(aligned, batch) if aligned else (),
-            )
-            for batch in batches
-        ]
-        needs_scores = scores or phrases is not None or self.config.mbr is not None
+        sources = self._encode_sources(request.texts)
+        id_request = Request(
+            ids=sources.ids,
+            prefix=self._encode_prefixes(sources.ids, request.target_prefixes),
+            phrases=self._encode_phrases(sources.ids, request.required_phrases),
+            exact=request.exact,
+            alpha=self.config.alpha,
+            aligned=request.aligned,
+        )
+        is_constrained = request.required_phrases is not None
+        needs_scores = request.scores or is_constrained or self.config.mbr is not None
         is_greedy = self.config.is_greedy and not needs_scores
         find = self.engine.search_greedily if is_greedy else self.engine.search
 
-        def search(
-            request: Request, truncated: Sequence[bool]
-        ) -> list[list[Translation | AlignedTranslation]]:
-            found = find(request)
-            rows = translations(found, self.vocabularies, truncated)
-            return self._aligned(request, found, rows, scores) if any(request.aligned) else rows
+        def search_batch(batch: list[int]) -> list[list[Translation]]:
+            batch_request = id_request.select(batch)
+            hypotheses = find(batch_request)
+            rows = translations(hypotheses, self.vocabularies, select(sources.truncated, batch))
+            if any(batch_request.aligned):
+                self._align_exact(batch_request, hypotheses, rows, request.scores)
+            return rows
 
-        inputs = [
-            (request, _chosen(truncated, batch))
-            for request, batch in zip(requests, batches, strict=True)
-        ]
-        rows = list(self._in_streams(lambda each: search(*each), inputs, batches, progress))
-        answers = _in_order(rows, batches)
+        answers = self._in_batches(search_batch, [len(ids) for ids in sources.ids], progress)
         if self.config.mbr is None:
             return answers
         is_sample = self.config.sampling is not None
@@ -276,10 +262,10 @@ class Translator:
         sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, source_cut), (target_ids, target_cut) = self._encode_pairs(sources, targets)
 
-        batches = self._batches(longer_lengths(source_ids, target_ids))
-        pairs = [(_chosen(source_ids, batch), _chosen(target_ids, batch)) for batch in batches]
-        scored = self._in_streams(self._score_pair, pairs, batches, progress)
-        log_probs = _in_order([row.tolist() for row in scored], batches)
+        def score_batch(batch: list[int]) -> list[float]:
+            return self.engine.score(select(source_ids, batch), select(target_ids, batch)).tolist()
+
+        log_probs = self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
         return [
             TargetScore(log_prob, len(target), source_is_cut or target_is_cut)
             for log_prob, target, source_is_cut, target_is_cut in zip(
@@ -302,11 +288,10 @@ class Translator:
         sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, _), (target_ids, _) = self._encode_pairs(sources, targets)
 
-        batches = self._batches(longer_lengths(source_ids, target_ids))
-        pairs = [(_chosen(source_ids, batch), _chosen(target_ids, batch)) for batch in batches]
-        return _in_order(
-            list(self._in_streams(self._align_pair, pairs, batches, progress)), batches
-        )
+        def align_batch(batch: list[int]) -> list[AlignedPair]:
+            return self._align_ids(select(source_ids, batch), select(target_ids, batch))
+
+        return self._in_batches(align_batch, longer_lengths(source_ids, target_ids), progress)
 
     def attention(self, source: str, target: str, to: str | None = None) -> PairAttention:
         """Returns the attention of all heads for a text and its translation.
@@ -319,14 +304,14 @@ class Translator:
         received = f"an ensemble of {len(self.card.ensemble)}"
         require(not self.card.ensemble, "attention", "must be used with a single model", received)
         (sources, _), (targets, _) = self._encode_pairs(self.with_codes([source], to), [target])
-        found = self.engine.explain(sources, targets, attention=True)
+        explained = self.engine.explain(sources, targets, attention=True)
         return PairAttention(
             source_pieces=spelled(self.vocabularies.source, sources[0].tolist()),
             target_pieces=spelled(self.vocabularies.target, targets[0].tolist()),
-            encoder=found.encoder[0],
-            decoder=found.decoder[0],
-            memory=found.memory[0],
-            alignment=found.alignment[0],
+            encoder=explained.encoder[0],
+            decoder=explained.decoder[0],
+            memory=explained.memory[0],
+            alignment=explained.alignment[0],
         )
 
     def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
@@ -359,26 +344,23 @@ class Translator:
         """Counts the subwords in sources, without EOS."""
         return [len(row) for row in encoded(self.vocabularies.source, texts)]
 
-    def _encode_sources(self, texts: Iterable[str]) -> EncodedTexts:
+    def _encode_sources(self, texts: Sequence[str]) -> EncodedTexts:
         """Encodes sources as at most `source_limit` ids with EOS."""
-        rows = encoded(self.vocabularies.source, as_texts(texts, "texts"))
-        return with_eos(rows, self.source_limit)
+        return with_eos(encoded(self.vocabularies.source, texts), self.source_limit)
 
     def _encode_pairs(
-        self, sources: Iterable[str], targets: Iterable[str]
+        self, sources: Sequence[str], targets: Iterable[str]
     ) -> tuple[EncodedTexts, EncodedTexts]:
         """Encodes sources and targets, with EOS."""
-        sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
+        targets = as_texts(targets, "targets")
         require_one_each(sources, targets, "targets", "sources")
         target_rows = encoded(self.vocabularies.target, targets)
         return self._encode_sources(sources), with_eos(target_rows, self.target_limit)
 
-    def _encode_prefixes(self, sources: Rows, prefixes: Iterable[str] | None) -> Rows:
-        """Encodes the prefixes of translations, without EOS; empty if not given."""
+    def _encode_prefixes(self, sources: Rows, prefixes: Sequence[str] | None) -> Rows | None:
+        """Encodes the prefixes of translations, without EOS; None if not given."""
         if prefixes is None:
-            return [np.zeros(0, np.int32)] * len(sources)
-        prefixes = as_texts(prefixes, "target_prefixes")
-        require_one_each(sources, prefixes, "target_prefixes")
+            return None
         # A space at the end would be a subword: "a " does not begin "a dog".
         rows = encoded(self.vocabularies.target, [prefix.strip(SPACES) for prefix in prefixes])
         for source, prefix, row in zip(sources, prefixes, rows, strict=True):
@@ -386,15 +368,13 @@ class Translator:
         return rows
 
     def _encode_phrases(
-        self, sources: Rows, required_phrases: Iterable[Iterable[str]] | None
+        self, sources: Rows, required_phrases: Sequence[Sequence[str]] | None
     ) -> list[Rows] | None:
         """Encodes required phrases, without EOS; None if not given."""
         if required_phrases is None:
             return None
-        required_phrases = as_text_lists(required_phrases, "required_phrases")
         rule = "must be used with a search"
         require(self.config.sampling is None, "required_phrases", rule, "random draws")
-        require_one_each(sources, required_phrases, "required_phrases")
         every_phrase = list(itertools.chain(*required_phrases))
         remaining = iter(self.phrase_ids(every_phrase, "required_phrases"))
         phrase_ids = []
@@ -431,74 +411,61 @@ class Translator:
         rule = f"must have at most {room} subwords for the sentence"
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
 
-    def _aligned(
-        self, request: Request, found: Found, rows: list[list[Translation]], scores: bool
-    ) -> list[list[Translation | AlignedTranslation]]:
-        """Adds the alignments to a batch's exact translations; with `scores`, of subwords, too."""
-        places = [place for place, is_aligned in enumerate(request.aligned) if is_aligned]
-        sources = _chosen(request.ids, places)
-        answers: dict[int, list[AlignedTranslation]] = {place: [] for place in places}
+    def _align_exact(
+        self, request: Request, hypotheses: Found, answers: list[list[Translation]], scores: bool
+    ) -> None:
+        """Replaces a batch's answers that need alignments by the exact ones, aligned.
+
+        With `scores`, their subwords have log probabilities, too.
+        """
+        indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
+        sources = select(request.ids, indices)
+        aligned: list[list[Translation]] = [[] for _ in indices]
         for rank in range(request.exact):
-            ids, lengths = found.ids[places, rank], found.lengths[places, rank]
+            ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
             targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
-            if scores or found.alignment is None:
-                pairs = self._align_pair((sources, targets))
+            if scores or hypotheses.alignment is None:
+                pairs = self._align_ids(sources, targets)
             else:
-                explained = Explained(None, found.alignment[places, rank])
+                explained = Explained(None, hypotheses.alignment[indices, rank])
                 pairs = aligned_pairs(explained, self.vocabularies, sources, targets)
-            for place, pair in zip(places, pairs, strict=True):
-                if rank < len(rows[place]):
-                    answers[place].append(AlignedTranslation(*rows[place][rank], pair))
-        return [answers.get(place, row) for place, row in enumerate(rows)]
+            for index, pair, row in zip(indices, pairs, aligned, strict=True):
+                if rank < len(answers[index]):
+                    row.append(dataclasses.replace(answers[index][rank], pair=pair))
+        for index, row in zip(indices, aligned, strict=True):
+            answers[index] = row
 
-    def _align_pair(self, pair: tuple[Rows, Rows]) -> list[AlignedPair]:
+    def _align_ids(self, sources: Rows, targets: Rows) -> list[AlignedPair]:
         """Aligns a batch's targets with its sources."""
-        sources, targets = pair
-        explained = self.engine.explain(sources, targets)
-        return aligned_pairs(explained, self.vocabularies, sources, targets)
+        return aligned_pairs(
+            self.engine.explain(sources, targets), self.vocabularies, sources, targets
+        )
 
-    def _score_pair(self, pair: tuple[Rows, Rows]) -> np.ndarray:
-        """Scores a batch's targets: float32 [B]."""
-        sources, targets = pair
-        return self.engine.score(sources, targets)
-
-    def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Groups rows into batches of similar length, as indices into `lengths`."""
-        return list(length_batches(lengths, self.config.batch_tokens, self.engine.streams))
-
-    def _in_streams(
+    def _in_batches(
         self,
-        function: Callable[[Any], Any],
-        inputs: Sequence,
-        batches: Sequence[list[int]],
+        function: Callable[[list[int]], Sequence],
+        lengths: Sequence[int],
         progress: bool,
-    ) -> Iterator:
-        """Yields the results for each batch's input, with an optional progress bar on stderr."""
-        total = sum(map(len, batches))
-        with progress_bar(total=total, unit=" sentences", disable=not progress) as bar:
-            results = in_streams(function, inputs, self.engine.streams)
-            for batch, result in zip(batches, results, strict=True):
+    ) -> list:
+        """Calls a function for batches of similar length, several of them in parallel.
+
+        Args:
+            function: takes the indices of a batch's sentences, and returns as many results.
+            lengths: of all sentences, in tokens.
+            progress: whether to show a progress bar on stderr.
+
+        Returns:
+            The result for each sentence.
+        """
+        batches = list(length_batches(lengths, self.config.batch_tokens, self.engine.streams))
+        ordered: list[Any] = [None] * len(lengths)
+        with progress_bar(total=len(lengths), unit=" sentences", disable=not progress) as bar:
+            results = in_streams(function, batches, self.engine.streams)
+            for batch, batch_results in zip(batches, results, strict=True):
+                for index, result in zip(batch, batch_results, strict=True):
+                    ordered[index] = result
                 bar.update(len(batch))
-                yield result
-
-
-def _chosen(rows: Sequence, places: Sequence[int]) -> list:
-    return [rows[place] for place in places]
-
-
-def _in_order(results: Sequence[Sequence], batches: Sequence[list[int]]) -> list:
-    """Returns the results of all batches in the original order of the rows."""
-    ordered: list[Any] = [None] * sum(map(len, batches))
-    for batch, found in zip(batches, results, strict=True):
-        for place, result in zip(batch, found, strict=True):
-            ordered[place] = result
-    return ordered
-
-
-def require_one_each(sources: Sequence, rows: Sequence, argument: str, of: str = "texts") -> None:
-    """Requires one row for each source; `of` is the name of the sources' argument."""
-    received = f"{len(rows)} for {len(sources)}"
-    require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)
+        return ordered
 
 
 def facts_of(card: ModelCard, engine: Engine) -> str:

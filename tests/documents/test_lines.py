@@ -11,7 +11,7 @@ from keras_transformer.documents import lines
 from keras_transformer.documents.lines import LinesConfig, translate_lines
 from keras_transformer.errors import InputError
 from keras_transformer.translate.answer_counts import AnswerCounts
-from keras_transformer.translate.answers import AlignedPair, AlignedTranslation, Translation
+from keras_transformer.translate.answers import AlignedPair, Translation
 from tests.documents.doubles import run_on
 from tests.refusals import check, refused
 
@@ -51,10 +51,7 @@ class Shouter:
         if required_phrases is not None:
             sentences = list(map("{}{}".format, sentences, required_phrases))
         if aligned:
-            return [
-                [AlignedTranslation(s.upper(), -0.5, -1.0, 2, False, False, False, PAIR)]
-                for s in sentences
-            ]
+            return [[Translation(s.upper(), -0.5, -1.0, 2, pair=PAIR)] for s in sentences]
         return [
             [
                 Translation(s.upper(), -0.5, -1.0, 3, "long" in s, "endless" in s),

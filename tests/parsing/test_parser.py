@@ -34,7 +34,7 @@ def test_trees_over_the_words_as_given_but_for_brackets():
     ((best,),) = parser.translate([" f(x)  binds\tp\u00a053 "])
     assert asked == ["f-LRB-x-RRB- binds p\u00a053"]
     assert best.text == "(S (NN f-LRB-x-RRB-) (NN binds) (NN p\u00a053))"
-    assert best[1:4] == (-1.0, -2.0, 3)
+    assert (best.score, best.log_prob, best.tokens) == (-1.0, -2.0, 3)
     counts = parser.new_counts()
     counts.add([best])
     assert counts.of_trees()["repaired"] == 0

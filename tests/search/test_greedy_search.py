@@ -1,5 +1,6 @@
 """Greedy search finds what the search of beams finds with one beam, without its scores."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -220,7 +221,7 @@ def test_a_translator_gives_the_same_answers_without_their_scores(translator):
     assert scored[3][0].truncated
     for (one,), (other,) in zip(scored, plain, strict=True):
         assert one.score <= 0
-        assert other == one._replace(score=None, log_prob=None)
+        assert other == dataclasses.replace(one, score=None, log_prob=None)
     aligned = translator.translate(SENTENCES, aligned=True, scores=False)
     assert [row[0].pair for row in aligned] == [
         row[0].pair._replace(log_probs=None)

@@ -10,6 +10,7 @@ from keras_transformer.documents.translation import AlignedText, DocumentTransla
 from keras_transformer.errors import require
 from keras_transformer.languages import model_languages
 from keras_transformer.translate.answer_counts import AnswerCounts
+from keras_transformer.translate.answers import Translation
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
@@ -133,8 +134,7 @@ class FakeTranslator:
 
 
 def translation(text, score, log_prob, **others):
-    fields = {"tokens": 5, "truncated": False, "unfinished": False, "from_memory": False, **others}
-    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, **fields)
+    return Translation(text, score, log_prob, tokens=5, **others)
 
 
 @pytest.fixture

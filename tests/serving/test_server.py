@@ -26,8 +26,7 @@ import json, logging, sys, types
 from keras_transformer.serving import server
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import listening_socket, serve
-
-fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False, from_memory=False)
+from keras_transformer.translate.answers import Translation
 
 class Slow:
     card = types.SimpleNamespace(flat=dict, languages=None)
@@ -37,7 +36,7 @@ class Slow:
         if sentences == ["slow"]:
             print("called", file=sys.stderr, flush=True)
             sys.stdin.readline()
-        return [[types.SimpleNamespace(**fields, text=s.upper())] for s in sentences]
+        return [[Translation(s.upper(), 0.0, 0.0, 1)] for s in sentences]
 
 logging.basicConfig(level=logging.INFO)
 print(json.dumps(serve(Slow(), listening_socket("localhost", 0), "localhost", Limits())))

@@ -108,13 +108,13 @@ class TestTranslations:
 
     def test_every_sentence_of_a_document_gets_the_code(self, translator, monkeypatch):
         given = []
-        translate = translator.translate_coded
+        search = translator.search
 
-        def recorded(texts, **options):
-            given.extend(texts)
-            return translate(texts, **options)
+        def recorded(request):
+            given.extend(request.texts)
+            return search(request)
 
-        monkeypatch.setattr(translator, "translate_coded", recorded)
+        monkeypatch.setattr(translator, "search", recorded)
         translator.translate_document("The dog. A cat.\n\nThe cat.", to="cs")
         assert given == [">>cs<< The dog.", ">>cs<< A cat.", ">>cs<< The cat."]
         with refused("to", '"The dog."', about="given"):

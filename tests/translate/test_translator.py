@@ -23,8 +23,9 @@ from keras_transformer.search.weights import variables_of
 from keras_transformer.store.stored_model import trained_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import describe_unknown_training
-from keras_transformer.translate.answers import translations
+from keras_transformer.translate.answers import Translation, translations
 from keras_transformer.translate.batches import length_batches
+from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.translator import Translator
 from tests.documents.archives import archive, content_of
 from tests.refusals import refused
@@ -100,7 +101,7 @@ def test_every_line_gets_an_answer(translator_of, model):
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
     for blank in (0, 2, 7):
-        assert answers[blank] == [("", 0.0, 0.0, 0, False, False, False)]
+        assert answers[blank] == [Translation("", 0.0, 0.0, 0)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
     assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
     # The long line is answered as what was left of it.
@@ -131,7 +132,7 @@ def test_aligned_translations(translator_of, model):
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
-        assert [answer[:7] for answer in answers] == wanted
+        assert [dataclasses.replace(answer, pair=None) for answer in answers] == wanted
         for answer in answers:
             pair = answer.pair
             assert pair.source_pieces == [*line, "</s>"]
@@ -158,13 +159,13 @@ def test_one_search_gives_several_translations_of_a_document(translator_of, mode
     texts = ["a b c", "c b"]
     rows = translator.translate(texts)
     searched = []
-    search = translator.translate_coded
+    search = translator.search
 
-    def noted(texts, **options):
-        searched.extend(texts)
-        return search(texts, **options)
+    def noted(request):
+        searched.extend(request.texts)
+        return search(request)
 
-    monkeypatch.setattr(translator, "translate_coded", noted)
+    monkeypatch.setattr(translator, "search", noted)
     parts = read_document("\n".join(texts), "text", "en").parts
     for rank, documents in enumerate(translator.document_translators(2, case="keep")):
         wanted = [in_document(row[rank:]) for row in rows]
@@ -183,7 +184,7 @@ def test_restrictions(translator_of, model):
     phrases = (free[0][:2], free[1][1:3])
     settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
     answers = translator_of(model, **settings).translate(["abc", ""])
-    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False, False)]
+    assert len(answers[0]) == 2 and answers[1] == [Translation("", 0.0, 0.0, 0)]
     for best in answers[0]:
         assert len(set(best.text)) == len(best.text) and best.tokens >= 6
         assert not any(phrase in best.text for phrase in phrases)
@@ -195,9 +196,7 @@ def test_translations_contain_the_required_phrases(translator_of, model):
     translator = translator_of(model)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
-    assert answers[1] == free[1] and answers[3] == free[3] == [
-        ("", 0.0, 0.0, 0, False, False, False)
-    ]
+    assert answers[1] == free[1] and answers[3] == free[3] == [Translation("", 0.0, 0.0, 0)]
     for answer, line, required in zip(answers, lines, phrases, strict=True):
         assert all(phrase in answer[0].text for phrase in required) or not line
     assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
@@ -462,10 +461,10 @@ def test_translations_leave_out_what_does_not_exist(characters):
         return translations(one_sentence, characters, [False])
 
     assert found(["ab", ""], [-1.5, -math.inf], [-3.0, -math.inf]) == [
-        [("ab", -1.5, -3.0, 2, False, True, False)]
+        [Translation("ab", -1.5, -3.0, 2, unfinished=True)]
     ]
     nothing = found(["", ""], [-math.inf] * 2, [-math.inf] * 2)
-    assert nothing == [[("", -math.inf, -math.inf, 0, False, False, False)]]
+    assert nothing == [[Translation("", -math.inf, -math.inf, 0)]]
 
 
 def test_weights_that_are_not_finite(characters):
@@ -572,8 +571,10 @@ def test_the_search_aligns_the_sentences_of_documents(translator_of, model):
     wanted = translator.translate_document(text)
     assert engine.calls == {"search": 1}, "with marks and without, together"
     texts = ["abc", "def ghi", "jkl"]
-    rows = translator.translate_coded(texts, aligned=[False, True, False], scores=False)
-    plain = translator.translate_coded(texts, scores=False)
+    exact = translator.config.exact
+    aligned = [False, True, False]
+    rows = translator.search(SearchRequest(texts, exact, aligned=aligned, scores=False))
+    plain = translator.search(SearchRequest(texts, exact, scores=False))
     assert rows[1] == translator.translate(texts, aligned=True, scores=False)[1]
     assert [rows[0], rows[2]] == [plain[0], plain[2]]
     # Exports of earlier versions have no alignment.

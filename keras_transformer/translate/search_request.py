@@ -1,0 +1,39 @@
+"""What a search is asked for."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from keras_transformer.search.engine import select
+from keras_transformer.translate.texts import require_one_each
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRequest:
+    """Texts to translate, and what their translations must have.
+
+    Raises:
+        InputError: if there are not as many prefixes, or lists of phrases, as texts.
+    """
+
+    texts: Sequence[str]  # with language codes, if the model needs them
+    exact: int  # how many of the translations must be the best ones
+    target_prefixes: Sequence[str] | None = None  # for each text, "" for none
+    required_phrases: Sequence[Sequence[str]] | None = None  # for each text
+    aligned: Sequence[bool] = ()  # which texts need alignments; none if empty
+    scores: bool = True  # whether scores are needed
+
+    def __post_init__(self):
+        if self.target_prefixes is not None:
+            require_one_each(self.texts, self.target_prefixes, "target_prefixes")
+        if self.required_phrases is not None:
+            require_one_each(self.texts, self.required_phrases, "required_phrases")
+
+    def select(self, indices: Sequence[int]) -> "SearchRequest":
+        """Returns the request for some of the texts."""
+        return dataclasses.replace(
+            self,
+            texts=select(self.texts, indices),
+            target_prefixes=select(self.target_prefixes, indices),
+            required_phrases=select(self.required_phrases, indices),
+            aligned=select(self.aligned, indices),
+        )
