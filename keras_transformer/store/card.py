@@ -18,21 +18,12 @@ from keras_transformer.files.replacing import put_back
 from keras_transformer.languages import ModelLanguages, model_languages
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.store.decoding import with_options
-from keras_transformer.store.flat_card import FLAT_VERSION, nested_card
+from keras_transformer.store.flat_card import FLAT_VERSION, flat_card, nested_card
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 5
-# Fields of ModelDescription that describe the data.
-DATA_FIELDS = (
-    "vocabulary",
-    "vocabulary_fingerprint",
-    "source_vocabulary",
-    "source_vocabulary_fingerprint",
-    "max_length",
-    "languages",
-)
 
 Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]
 
@@ -101,21 +92,7 @@ class ModelCard:
 
     def flat(self) -> dict[str, Any]:
         """Returns the card as one JSON object, as servers and web pages show it."""
-        card = dataclasses.asdict(self)
-        description, decoding = card.pop("description"), card.pop("decoding")
-        checkpoint = card.pop("checkpoint") or {}
-        data = {name: description[name] for name in DATA_FIELDS}
-        return {
-            **{name: value for name, value in checkpoint.items() if value is not None},
-            **{name: description[name] for name in ("task", "task_options", "preset", "training")},
-            "data": None if description["vocabulary"] is None else data,
-            "evaluation": card.pop("evaluation"),
-            **decoding,
-            "config": description["model"],
-            "config_fingerprint": self.config.fingerprint,
-            **self.description.fingerprints,
-            **{name: value for name, value in card.items() if value not in (None, ())},
-        }
+        return flat_card(self)
 
 
 def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCard:

@@ -1,19 +1,33 @@
-"""Cards of earlier exports, format version 4, whose JSON has all fields at the top level."""
+"""The flat form of a card: one JSON object with all fields at the top level.
+
+Servers and web pages show it, and exports of format version 4 have it.
+"""
 
 import dataclasses
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_transformer.fields import from_json
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 
+if TYPE_CHECKING:  # it imports this module
+    from keras_transformer.store.card import ModelCard
+
 FLAT_VERSION = 4
 
-# Fields of the description that have the same name in both versions, and those within "data".
-_OF_DESCRIPTION = ("preset", "training", "task", "task_options")
-_OF_DATA = ("vocabulary", "source_vocabulary", "max_length", "languages")
+# Fields of the description, and those of them within "data".
+_OF_DESCRIPTION = ("task", "task_options", "preset", "training")
 _FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
+_OF_DATA = (
+    "vocabulary",
+    "vocabulary_fingerprint",
+    "source_vocabulary",
+    "source_vocabulary_fingerprint",
+    "max_length",
+    "languages",
+)
+# Fields of the card that are the same in both forms.
 _UNCHANGED = (
     "config_fingerprint",
     "parameters",
@@ -28,8 +42,27 @@ _UNCHANGED = (
 )
 
 
+def flat_card(card: "ModelCard") -> dict[str, Any]:
+    """Returns a card in its flat form."""
+    fields = dataclasses.asdict(card)
+    description, decoding = fields.pop("description"), fields.pop("decoding")
+    checkpoint = fields.pop("checkpoint") or {}
+    has_data = description["vocabulary"] is not None
+    return {
+        **{name: value for name, value in checkpoint.items() if value is not None},
+        **_selected(description, _OF_DESCRIPTION),
+        "data": _selected(description, _OF_DATA) if has_data else None,
+        "evaluation": fields.pop("evaluation"),
+        **decoding,
+        "config": description["model"],
+        "config_fingerprint": card.config.fingerprint,
+        **_selected(description, _FINGERPRINTS),
+        **{name: value for name, value in fields.items() if value not in (None, ())},
+    }
+
+
 def nested_card(content: dict[str, Any], place: str | os.PathLike) -> dict[str, Any]:
-    """Returns the content of such a card as `card_from_json` reads it.
+    """Returns the flat form of a card as `card_from_json` reads it.
 
     Args:
         content: the JSON object.
@@ -43,8 +76,8 @@ def nested_card(content: dict[str, Any], place: str | os.PathLike) -> dict[str, 
         # Those that training always writes are unknown for a .keras file without its directory.
         **dict.fromkeys(("preset", "training", "vocabulary", "max_length")),
         **_selected(content, _OF_DESCRIPTION),
-        **_selected(content, _FINGERPRINTS),
         **_selected(data, _OF_DATA),
+        **_selected(content, _FINGERPRINTS),
     }
     checkpoint = _selected(content, _names(CheckpointInfo))
     return {
