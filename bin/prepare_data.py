@@ -69,8 +69,6 @@ def main() -> dict[str, Any]:
     rule = "must list kinds and their shares, each kind once, such as upper:0.05,typos:0.1"
     values["augment"] = items("augment", float, rule) if FLAGS.augment else None
     config = PreparationConfig(**values)
-    require_any_of("length_unit", ["length_limits", "length_ratio"])
-    require_any_of("script_share", ["scripts"])
     source = make_source(FLAGS.dataset, source_options(), config)
     if FLAGS.runner == "local":
         is_given = FLAGS["pipeline_options"].present
@@ -122,13 +120,6 @@ def items(name: str, kind: Callable[[str], Any], rule: str) -> dict[str, Any]:
         except ValueError:
             raise InputError(name, rule, ",".join(texts)) from None
     return parsed
-
-
-def require_any_of(name: str, others: list[str]) -> None:
-    """Rejects a flag that modifies others when none of those is given."""
-    is_used = any(FLAGS[other].present for other in others)
-    rule = f"must be given with {' or '.join(f'--{other}' for other in others)}"
-    require(is_used or not FLAGS[name].present, name, rule, FLAGS[name].value)
 
 
 def is_relevant(heading: str) -> bool:

@@ -51,6 +51,7 @@ _Scripts = Annotated[
         lambda names: all(map(_is_script, names.split("+"))),
     ),
 ]
+_DEFAULT_SCRIPT_SHARE = 0.5
 _Share = Annotated[float, Rule("be from 0 to 1", lambda share: 0 <= share <= 1)]
 _Temperature = Annotated[float, Rule("be from 1 to 1000", lambda value: 1 <= value <= 1000)]
 _LARGEST_WEIGHT = 1000
@@ -84,7 +85,7 @@ class SelectionConfig:
         "which a side is not mainly in these scripts.",
     )
     script_share: _Share = option(
-        0.5, "Minimum share of a side's letters that must be in its scripts."
+        _DEFAULT_SCRIPT_SHARE, "Minimum share of a side's letters that must be in its scripts."
     )
     number_overlap: _Share | None = option(
         None,
@@ -106,6 +107,13 @@ class SelectionConfig:
 
     def __post_init__(self):
         check_fields(self)
+        has_length_rule = self.length_limits is not None or self.length_ratio is not None
+        rule = "must be given with length_limits or length_ratio"
+        is_used = self.length_unit == "words" or has_length_rule
+        require(is_used, "length_unit", rule, self.length_unit)
+        rule = "must be given with scripts"
+        is_used = self.script_share == _DEFAULT_SCRIPT_SHARE or self.scripts is not None
+        require(is_used, "script_share", rule, self.script_share)
 
     @property
     def rules(self) -> list[str]:

@@ -102,10 +102,10 @@ def test_pairs_are_added(call_program, text):
         ("--dataset=files --parallel=en", "--parallel", "en", "each once"),
         ("--dataset=files --parallel=en:a,en:b", "--parallel", "en:a,en:b", "each once"),
         ("--dataset=files --augment=title:2", "--augment.title", "2", "at most 1"),
-        ("--dataset=grammar --script_share=0.9", "--script_share", "0.9", "--scripts"),
+        ("--dataset=grammar --script_share=0.9", "--script_share", "0.9", "given with scripts"),
         (
             "--dataset=grammar --length_unit=characters",
-            *("--length_unit", "characters", "--length_limits or --length_ratio"),
+            *("--length_unit", "characters", "length_limits or length_ratio"),
         ),
         (
             "--dataset=grammar --pipeline_options=--runner=FlinkRunner",
