@@ -19,6 +19,7 @@ from keras_transformer.export.formats import (
     FORMATS,
     OPTIONS,
     WEIGHTS,
+    check_models,
     check_options,
     check_package,
     check_weights,
@@ -47,10 +48,7 @@ def main():
     check_weights(FLAGS.format, FLAGS.weights)
     date = FLAGS.date or datetime.date.today().isoformat()
     require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
-    model_dirs = FLAGS.model_dir.split(",")
-    can_be_several = FLAGS.weights in FORMATS[FLAGS.format].ensemble_weights
-    rule = f"must be a single model for --format={FLAGS.format} --weights={FLAGS.weights}"
-    require(len(model_dirs) == 1 or can_be_several, "model_dir", rule, FLAGS.model_dir)
+    check_models(FLAGS.format, FLAGS.weights, len(FLAGS.model_dir.split(",")), "model_dir")
     stored = open_model_flags()
 
     from keras_transformer.export.directory import check_export_dir

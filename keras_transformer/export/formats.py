@@ -137,6 +137,19 @@ def check_weights(format: str, weights: str) -> None:
     require(weights in types, "weights", rule, weights)
 
 
+def check_models(format: str, weights: str, count: int, argument: str) -> None:
+    """Raises an InputError for several models, if an export cannot hold an ensemble.
+
+    Args:
+        format, weights: a name in FORMATS, and the type of the stored weights.
+        count: the number of models.
+        argument: the caller's name for them, for errors.
+    """
+    rule = f"must be a single model with format={format} and weights={weights}"
+    can_be_several = weights in FORMATS[format].ensemble_weights
+    require(count == 1 or can_be_several, argument, rule, f"{count} models")
+
+
 def check_package(format: str) -> None:
     """Raises an InputError if the package that a format requires is not installed."""
     package = FORMATS[format].package
@@ -174,9 +187,7 @@ def export(
     require(format in FORMATS, "format", f"must be one of {', '.join(FORMATS)}", repr(format))
     check_weights(format, card.weights)
     kind = FORMATS[format]
-    rule = f"must be a single one with format={format} and weights={card.weights}"
-    can_be_several = card.weights in kind.ensemble_weights
-    require(len(models) == 1 or can_be_several, "models", rule, f"{len(models)} models")
+    check_models(format, card.weights, len(models), "models")
     check_package(format)
     write = getattr(importlib.import_module(f"{__package__}.{kind.module}"), kind.writer)
     model = models if kind.ensemble_weights else models[0]

@@ -151,7 +151,7 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
     done = call_program("export", *arguments, flag)
     assert done.code == 1
-    check_line(done.errors, "--model_dir", untrained, "single")
+    check_line(done.errors, "--model_dir", "2 models", "single")
 
 
 @pytest.mark.parametrize(
