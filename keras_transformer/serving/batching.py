@@ -81,11 +81,11 @@ class Batcher:
         self.calls += 1
         self.items += len(items)
         try:
-            found = iter(await asyncio.to_thread(self._function, items))
-            for answers, asked in jobs.items():
-                own = list(islice(found, len(asked)))
+            results = iter(await asyncio.to_thread(self._function, items))
+            for answers, own in jobs.items():
+                own_results = list(islice(results, len(own)))
                 if not answers.done():  # cancelled
-                    answers.set_result(own)
+                    answers.set_result(own_results)
         except Exception as error:
             for answers in jobs:
                 if not answers.done():

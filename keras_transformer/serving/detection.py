@@ -23,8 +23,8 @@ def detect(text: str) -> list[Detected]:
     Raises:
         InputError: if no detector is installed.
     """
-    found = _identifier().rank(text)
-    return [Detected(code, round(100 * share, 1)) for code, share in found[:BEST]]
+    ranked = _identifier().rank(text)
+    return [Detected(code, round(100 * share, 1)) for code, share in ranked[:BEST]]
 
 
 def is_available() -> bool:

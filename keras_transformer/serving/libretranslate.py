@@ -182,24 +182,24 @@ def check_languages(
     """
     if languages is None:
         return None, None
-    found_source = None
+    source_code = None
     targets = list(languages.targets)
     if source != AUTO and languages.directions:
-        found_source = _same(languages.sources, source)
+        source_code = _same(languages.sources, source)
         rule = f'must be one of {_listed(languages.sources)} and "{AUTO}"'
-        require(found_source is not None, "source", rule, shown(source))
-        targets = languages.targets_of(found_source)
-    found_target = _same(targets, target)
+        require(source_code is not None, "source", rule, shown(source))
+        targets = languages.targets_of(source_code)
+    target_code = _same(targets, target)
     one_of = "one of " if len(targets) > 1 else ""
     rule = f"must be {one_of}{_listed(targets)}"
-    require(found_target is not None, "target", rule, shown(target))
-    return (found_target, found_source) if languages.has_codes else (None, None)
+    require(target_code is not None, "target", rule, shown(target))
+    return (target_code, source_code) if languages.has_codes else (None, None)
 
 
-def _same(codes: Sequence[str], asked: str) -> str | None:
+def _same(codes: Sequence[str], requested: str) -> str | None:
     """Returns the matching code: "en" for "en-US", unless "en-US" itself is known."""
-    exact = [code for code in codes if code.lower() == asked.lower()]
-    similar = [code for code in codes if is_same(code, asked)]
+    exact = [code for code in codes if code.lower() == requested.lower()]
+    similar = [code for code in codes if is_same(code, requested)]
     return next(iter(exact + similar), None)
 
 

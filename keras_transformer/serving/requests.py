@@ -117,9 +117,9 @@ class TranslateRequest:
         if self.aligned:
             options["aligned"] = True
         phrases = self.required_phrases or []
-        of_terms = required_phrases_of(self.sentences, terms) or []
-        if phrases or any(of_terms):
-            rows = itertools.zip_longest(phrases, of_terms, fillvalue=[])
+        term_phrases = required_phrases_of(self.sentences, terms) or []
+        if phrases or any(term_phrases):
+            rows = itertools.zip_longest(phrases, term_phrases, fillvalue=[])
             options["required_phrases"] = [[*row, *further] for row, further in rows]
         return options
 
