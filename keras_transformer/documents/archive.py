@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tqdm import tqdm
 
 from keras_transformer.documents.encodings import decoded
-from keras_transformer.documents.intact import is_intact
+from keras_transformer.documents.intact import Pieces, is_intact
 from keras_transformer.documents.segments import Document, Parts, Segment
 from keras_transformer.documents.xml_source import XmlSource, check_markup
 from keras_transformer.errors import InputError, require
 
 _MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 30  # of all members, unpacked
+_MOST_SHARED = 10_000  # different strings between the segments of a member
 _MOST_TEXT = 1 << 27  # bytes of the members that are read as text
 _SAVE_ANEW = "open it in LibreOffice, and save it again without a password"
 PLACE = "the document"
@@ -63,28 +64,26 @@ class Archive(Document):
                 if number in self.texts:
                     count = self.texts[number]
                     before = list(itertools.islice(parts, count))
-                    text = self._text(member.filename, before, itertools.islice(texts, count))
-                    target.writestr(copy.copy(member), text.encode("utf-8", errors="replace"))
+                    after = Pieces(itertools.islice(texts, count))
+                    content = self._content(member.filename, before, after)
+                    target.writestr(copy.copy(member), content)
                 else:
                     with source.open(member) as old, target.open(copy.copy(member), "w") as new:
                         shutil.copyfileobj(old, new)
         yield result.getvalue()
 
-    def _text(self, name: str, parts: list[str | Segment], translated: Iterable[str]) -> str:
-        """Returns a member's translated text, or its own if that would be damaged."""
-        after = list(translated)
-        before = [part if isinstance(part, str) else part.source for part in parts]
-        if before == after:
-            return "".join(before)
+    def _content(self, name: str, parts: list[str | Segment], after: Pieces) -> bytearray:
+        """Returns a member's translated text in UTF-8, or its own if that would be damaged."""
+        before = Pieces(part if isinstance(part, str) else part.source for part in parts)
         is_translated = [isinstance(part, Segment) for part in parts]
-        if is_intact(before, after, is_translated):
-            return "".join(after)
+        if before.content == after.content or is_intact(before, after, is_translated):
+            return after.content
         self.left["damaged"] += 1
         tqdm.write(
             f"{name}: stays untranslated, as its translation would not be valid XML",
             file=sys.stderr,
         )
-        return "".join(before)
+        return before.content
 
 
 class Package:
@@ -133,6 +132,14 @@ class Package:
             return XmlSource(text)
 
 
+def _shared(parts: Parts) -> Iterator[str | Segment]:
+    """Yields parts, with one string for all that are equal: most are the same few tags."""
+    known: dict[str, str] = {}
+    for part in parts:
+        is_shared = isinstance(part, str) and len(known) < _MOST_SHARED
+        yield known.setdefault(part, part) if is_shared else part
+
+
 @contextlib.contextmanager
 def _in_member(name: str) -> Iterator[None]:
     """Names the member in an InputError about its text."""
@@ -172,7 +179,7 @@ def read_archive(
                     with _in_member(name):
                         found = readers[name](text, left)
                     texts[number] = len(found)
-                    parts += found
+                    parts += _shared(found)
             damaged = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(None, rule, error, PLACE) from None

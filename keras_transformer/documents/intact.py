@@ -7,12 +7,27 @@ is not well-formed by itself, or that ends an element which began before it.
 import hashlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
 from xml.parsers import expat
 
 
-def is_intact(before: Sequence[str], after: Sequence[str], is_translated: Sequence[bool]) -> bool:
+class Pieces:
+    """Pieces of a text in UTF-8, which take much less memory than as strings.
+
+    Attributes:
+        content: the bytes of all pieces.
+        ends: the place where each piece ends.
+    """
+
+    def __init__(self, pieces: Iterable[str]):
+        self.content = bytearray()
+        self.ends = array("q")
+        for piece in pieces:
+            self.content += piece.encode("utf-8", errors="replace")
+            self.ends.append(len(self.content))
+
+
+def is_intact(before: Pieces, after: Pieces, is_translated: Sequence[bool]) -> bool:
     """Compares a text with its translation.
 
     Args:
@@ -29,18 +44,16 @@ def is_intact(before: Sequence[str], after: Sequence[str], is_translated: Sequen
     return original is None or _elements(after, is_translated) == original
 
 
-def _elements(pieces: Sequence[str], is_translated: Sequence[bool]) -> bytes | None:
+def _elements(pieces: Pieces, is_translated: Sequence[bool]) -> bytes | None:
     """Returns a hash of the elements outside translated pieces; None if it is not XML."""
-    content = "".join(pieces).encode("utf-8", errors="replace")
-    lengths = (len(piece.encode("utf-8", errors="replace")) for piece in pieces)
-    ends = array("q", accumulate(lengths))
+    content = pieces.content
     digest = hashlib.sha256()
     open_inside: list[bool] = []  # whether each open element begins in a translated piece
     is_new = False  # whether the last event was a start
     parser = expat.ParserCreate("utf-8")
 
     def is_inside(place: int) -> bool:
-        return is_translated[bisect_right(ends, place)]
+        return is_translated[bisect_right(pieces.ends, place)]
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         nonlocal is_new

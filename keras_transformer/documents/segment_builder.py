@@ -262,7 +262,10 @@ class SegmentBuilder:
             leaves = list(_leaves(inner))
             source = "".join(leaf.source for leaf in leaves)
             _take_single_spaces(leaves)
-            parts = [Segment(source, _nodes(inner), self._write)]
+            nodes = _nodes(inner)
+            if nodes == [source]:
+                source = nodes[0]  # one string takes less memory than two
+            parts = [Segment(source, nodes, self._write)]
         return [*_parts_of(before), *parts, *_parts_of(after)]
 
     def _add(self, leaf: _Leaf) -> None:

@@ -82,13 +82,21 @@ def _read_strings(used: Container[str], text: str, left: Counter[str]) -> Parts:
     _count_left(text, left)
     xml = XmlSource(text)
     found: list[Found] = []
-    for element in xml.root.walk():
-        if element.name in _STRINGS:
-            if _text(element) in used:
-                left["formula"] += element.has_letters
-            else:
-                found += _string(xml, element)
+    for element in _strings_in(xml.root):
+        if _text(element) in used:
+            left["formula"] += element.has_letters
+        else:
+            found += _string(xml, element)
     return xml.parts(found)
+
+
+def _strings_in(element: XmlElement) -> Iterator[XmlElement]:
+    """Yields the texts of cells or comments in an element."""
+    for child in element.take_elements():
+        if child.name in _STRINGS:
+            yield child
+        else:
+            yield from _strings_in(child)
 
 
 def _read_comments(text: str, left: Counter[str]) -> Parts:

@@ -4,6 +4,7 @@ import io
 import random
 import re
 import time
+import tracemalloc
 import zipfile
 from collections import Counter
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from keras_transformer.documents import docx
 from keras_transformer.documents.alignment import units
 from keras_transformer.documents.formats import FORMATS, read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.translate.answers import Link
 from tests.documents.archives import (
     NAMESPACES,
@@ -767,6 +769,31 @@ def test_code_without_letters_does_not_count_as_left():
     for text, count in (("} // 1", {}), ("} // x", {"code": 1})):
         _, left = read_members(archive("odt", code.format(text)), "odt")
         assert left == count
+
+
+@pytest.mark.parametrize(
+    "format, around",
+    [
+        ("docx", "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"),
+        ("xlsx", "<si><t>{}</t></si>"),
+        ("odt", "<text:p>{}</text:p>"),
+        ("epub", "<p>{}</p>"),
+    ],
+)
+def test_reading_and_writing_take_little_memory(format, around):
+    sentences = [f"A small dog, number {number}, sleeps." for number in range(3000)]
+    content = "".join(map(around.format, sentences))
+    document = archive(format, content)
+    read_document(document, format, "en")  # imports modules
+    tracemalloc.start()
+    read = read_document(document, format, "en")
+    texts = (part if isinstance(part, str) else capitals(part.source) for part in read.parts)
+    (result,) = read.written(texts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert content_of(format, result).count("A SMALL DOG") == 3000
+    per_tag = (peak - len(content)) / content.count("<")
+    assert per_tag * MOST_MARKUP <= 400e6
 
 
 def test_an_item_of_a_book_may_lack_its_path():
