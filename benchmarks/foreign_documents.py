@@ -40,11 +40,14 @@ NO_LANGUAGE = re.compile(
     r"\b\w+://\S+|www\.\S+|(?<!\S)\S+@\S+|(?<![\d.])\d[\d.]*E[-+]?\d+|#N/A|#\w+[!?]"
 )
 # Elements whose text is visible, in members with these names; by formats. Masters and layouts have
-# prompts for authors.
+# prompts for authors, and external links have values of other workbooks.
 VISIBLE = {
     **dict.fromkeys(
         ("docx", "pptx", "xlsx"),
-        (r"(word|ppt|xl)/(?!glossary|theme|slideLayouts|\w+Masters).*\.xml", ("t", "v")),
+        (
+            r"(word|ppt|xl)/(?!glossary|theme|slideLayouts|\w+Masters|externalLinks).*\.xml",
+            ("t", "v"),
+        ),
     ),
     **dict.fromkeys(("odt", "odp", "ods"), (r"(.*/)?(content|styles)\.xml", ("p", "h"))),
     "epub": (r".*\.x?html?", ("body",)),
@@ -169,9 +172,18 @@ def visible_texts(content: bytes, format: str) -> Iterator[str]:
 def texts_in(element: ElementTree.Element, names: tuple[str, ...]) -> Iterator[str]:
     for child in element:
         if child.tag.rpartition("}")[2] in names:
-            yield "".join(child.itertext())
+            yield "".join(_shown(child))
         else:
             yield from texts_in(child, names)
+
+
+def _shown(element: ElementTree.Element) -> Iterator[str]:
+    """Yields the text in an element, without scripts and styles of web pages."""
+    if element.tag.rpartition("}")[2] not in ("script", "style"):
+        yield element.text or ""
+        for child in element:
+            yield from _shown(child)
+            yield child.tail or ""
 
 
 if __name__ == "__main__":

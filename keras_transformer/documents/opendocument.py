@@ -90,8 +90,9 @@ class _Reader:
                     one.name == "text:deletion" and one.has_letters for one in child.walk()
                 )
             elif child.name == "table:table-cell" and self._is_computed(child):
+                texts = [one for one in child.elements if one.name in _PARAGRAPHS]
+                self._left["formula"] += any(one.has_letters for one in texts)
                 comments = [one for one in child.elements if one.name not in _PARAGRAPHS]
-                self._left["formula"] += child.has_letters and not comments
                 for comment in comments:
                     yield from self.found_in(comment)
             elif not _is_placeholder(child):
