@@ -126,6 +126,8 @@ class Alignment:
             if inner and word in translated:
                 parts[start, end] = list(pairwise([start, *inner, end]))
                 equal[word].append((start, end))
+        if not equal:
+            return links
         self.sources = [part for span in self.sources for part in parts.get(span, [span])]
         targets: list[Span] = []
         replaced: list[Span] = []

@@ -504,7 +504,7 @@ class _Inline:
         token, begin, end = span
         source = self._original(begin, end)
         if token.type == "text":
-            self._add_text(builder, begin, end)
+            self._add_text(builder, source, begin, end)
         elif token.type == "text_special" and token.content not in " \t\n":
             builder.word(source, token.content)
         elif token.type in ("text_special", "softbreak", "hardbreak"):
@@ -526,9 +526,9 @@ class _Inline:
         else:  # a code span or an extension
             builder.kept(source, token.content)
 
-    def _add_text(self, builder: SegmentBuilder, begin: int, end: int) -> None:
+    def _add_text(self, builder: SegmentBuilder, original: str, begin: int, end: int) -> None:
         text = self._content[begin:end]
-        is_original = self._original(begin, end) == text  # not where a table escapes |
+        is_original = original == text  # not where a table escapes |
         for number, piece in enumerate(_SPACE_OR_URL.split(text)):
             source = piece if is_original else self._original(begin, begin + len(piece))
             begin += len(piece)
