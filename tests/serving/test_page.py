@@ -434,12 +434,8 @@ LONG_LETTER = archive("docx", f"<w:p><w:r><w:t>{'a' * 501}</w:t></w:r></w:p>")
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.doc", b"\xd0\xcf\x11\xe0", 'LibreOffice, save it as .docx. Received: "a.doc"'),
-        ("a.PDF", b"%PDF", "open it in LibreOffice, save it as .docx, or its text as .txt"),
         ("a.exe", b"MZ", ".txt, .md, .markdown, .html, .htm, .xhtml, .po, .xliff, .xlf, .srt"),
         ("a.txt", b"caf\xe9", "a.txt:1 must be UTF-8. Received: byte 0xe9 at column 4"),
-        ("a.txt", b"%PDF-\xff", "open it in LibreOffice and save it as .docx or as text"),
-        ("a.docx", b"PK", "open it in LibreOffice, and save it again"),
         ("a.docx", LONG_LETTER, "This text has 501 characters; this server accepts 500"),
         ("a.md", b"a" * 501, "This text has 501 characters; this server accepts 500"),
     ],
@@ -567,7 +563,9 @@ def test_translation_without_a_score(open_page, translator):
 
 
 def test_aligned_words_are_marked_on_hover(page):
+    """What else the figure does is tested in tests/attention/test_page.py."""
     figure = translated(page)
+    expect(figure.locator("#ordering")).to_be_hidden()
     assert words(figure, "queries").all_text_contents() == TARGET_WORDS
     assert words(figure, "keys").all_text_contents() == SOURCE_WORDS
     words(figure, "keys").nth(1).hover()
@@ -579,27 +577,6 @@ def test_aligned_words_are_marked_on_hover(page):
     expect_weights(figure, "keys", sleeps="1.00")
     page.get_by_role("heading", name="Transformer").hover()
     expect_weights(figure, "keys")
-
-
-def test_layer_head_and_kind(page):
-    figure = translated(page)
-    caption = figure.locator("#caption")
-    expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 1 of 2.")
-    choose(page, "Head", "all")
-    expect(caption).to_have_text("Cross-attention, layer 2 of 2, all 2 heads.")
-    words(figure, "queries").nth(1).hover()
-    expect_weights(figure, "keys", **{"cat": "0.50", "</s>": "0.50"})
-    figure.get_by_label("Layer 2, head 2").click()
-    expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 2 of 2.")
-    words(figure, "queries").nth(1).hover()
-    expect_weights(figure, "keys", **{"</s>": "1.00"})
-    choose(page, "Layer", "1")
-    words(figure, "queries").nth(1).hover()
-    expect_weights(figure, "keys", **dict.fromkeys(SOURCE_WORDS, "0.20"))
-    choose(page, "Attention", "Encoder self-attention")
-    expect(caption).to_have_text("Encoder self-attention, layer 1 of 2, head 2 of 2.")
-    assert words(figure, "keys").all_text_contents() == SOURCE_WORDS
-    expect(figure.locator("#ordering")).to_be_hidden()
 
 
 def test_what_was_chosen_stays(page):
@@ -627,18 +604,6 @@ def test_decoder_attends_to_what_it_has_read(page):
     expect_weights(figure, "keys", **{"<s>": "1.00"})
     words(figure, "queries").nth(1).hover()
     expect_weights(figure, "keys", **{"<s>": "0.50", "die": "0.50"})
-
-
-def test_word_can_be_pinned(page):
-    figure = translated(page)
-    words(figure, "keys").nth(1).click()
-    page.get_by_role("heading", name="Transformer").hover()
-    expect_weights(figure, "queries", **{"Ka": "1.00", "·tze": "1.00"})
-    figure.get_by_label("Layer 2, head 2").click()
-    expect_weights(figure, "queries")
-    words(figure, "keys").nth(1).click()
-    page.get_by_role("heading", name="Transformer").hover()
-    expect(figure.locator(".words button.here")).to_have_count(0)
 
 
 def test_keyboard_alone(page, translator):
@@ -775,17 +740,9 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     expect(page.get_by_role("textbox")).to_have_count(1)
     expect(page.get_by_text("Translations can be edited")).to_be_hidden()
     expect(page.get_by_text("must contain")).to_be_hidden()
-
-
-def test_no_attention_where_the_engine_tells_none(open_page, translator):
-    translator.engine.functions = ["search_ids"]
-    page = open_page()
-    page.get_by_label("to translate").fill("a")
-    page.get_by_role("button", name="Translate").click()
-    page.locator(".sentence").click()
-    expect(page.locator("#choices").get_by_text("die Katze schläft.")).to_be_visible()
-    expect(page.locator("#attention")).to_be_hidden()
-    assert not any(isinstance(call, tuple) for call in translator.calls)
+    assert not any(isinstance(call, tuple) for call in translator.calls), (
+        "attention is not asked for"
+    )
 
 
 def test_a_second_choice_while_attention_runs(page, translator):
