@@ -1,6 +1,10 @@
+import json
 import shlex
+from pathlib import Path
 
 import pytest
+
+from keras_transformer.store.card import CARD
 
 
 def run_quickstart(call_program, folder, *flags):
@@ -13,8 +17,23 @@ def run_quickstart(call_program, folder, *flags):
     return done, shown
 
 
-@pytest.mark.slow  # trains, translates and exports
-def test_the_paper_s_variant_averages_and_scores_the_average(call_program, tmp_path):
+def read_card(export):
+    """The card of an export, without the sizes of its files and how long its scores took."""
+    card = json.loads((Path(export) / CARD).read_text("utf-8"))
+    return {name: value for name, value in card.items() if name not in ("files", "evaluation")}
+
+
+@pytest.fixture
+def no_graphs(monkeypatch):
+    """Returns a function: from then on, exports have no graphs, whose tracing takes long."""
+    from keras_transformer.export import saved_model
+
+    return lambda: monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})
+
+
+@pytest.mark.slow  # trains and translates
+def test_the_paper_s_variant_averages_and_scores_the_average(call_program, tmp_path, no_graphs):
+    no_graphs()
     done, shown = run_quickstart(call_program, tmp_path, "--paper")
     _, _, averaging, evaluation, *_ = map(shlex.split, shown)
     assert "average_checkpoints" in averaging[1] and "evaluate" in evaluation[1]
@@ -25,10 +44,19 @@ def test_the_paper_s_variant_averages_and_scores_the_average(call_program, tmp_p
 
 
 @pytest.mark.slow  # trains, translates and exports
-def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path):
+def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path, no_graphs):
     import keras_transformer as kt
 
     done, shown = run_quickstart(call_program, tmp_path)
+
+    # One model, one answer.
+    sentences, wanted = zip(*done.result["translations"].items(), strict=True)
+    for path in (done.result["model_dir"], done.result["saved_model"]):
+        found = [best.text for best, *_ in kt.load(path).translate(sentences)]
+        assert found == list(wanted)
+
+    no_graphs()
+    card = read_card(done.result["saved_model"])
     results = {}
     for number, line in enumerate(shown):
         _, program, *flags = shlex.split(line)
@@ -42,12 +70,7 @@ def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path):
     assert results[1, "train"]["step"] == 2  # of the same run, which had ended
     scored = [result["bleu"] for (_, name), result in results.items() if name == "evaluate"]
     assert scored == [done.result["bleu"], done.result["bleu_compositional"]]
-
-    # One model, one answer.
-    sentences, wanted = zip(*done.result["translations"].items(), strict=True)
-    for path in (done.result["model_dir"], done.result["saved_model"]):
-        found = [best.text for best, *_ in kt.load(path).translate(sentences)]
-        assert found == list(wanted)
+    assert read_card(done.result["saved_model"]) == card
 
     letter = done.errors[done.errors.index("a document") :].splitlines()[1]
     _, _, *flags = shlex.split(letter)
