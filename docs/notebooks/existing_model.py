@@ -68,13 +68,10 @@ def show_table(names, rows):
 #
 # [OPUS-MT](https://github.com/Helsinki-NLP/Opus-MT) has models for more than a thousand language
 # pairs, trained with Marian. These commands get one from the Hugging Face hub (300 MB), make a
-# model directory of it, and translate with it. PyTorch reads `pytorch_model.bin`; for a model with
-# `model.safetensors`, it is not needed.
+# model directory of it, and translate with it.
 #
-#     pip install ".[marian]" huggingface_hub torch
-#     hf download Helsinki-NLP/opus-mt-en-de config.json vocab.json source.spm target.spm \
-#       pytorch_model.bin --local-dir opus-mt-en-de
-#     keras-transformer import_model --path=opus-mt-en-de --model_dir=runs/opus-en-de
+#     pip install ".[hub]"
+#     keras-transformer import_model --hub=Helsinki-NLP/opus-mt-en-de --model_dir=runs/opus-en-de
 #     echo "It rains." | keras-transformer translate --model_dir=runs/opus-en-de
 #
 # **These commands were not run for this page**: the machine that made it could not reach the hub.

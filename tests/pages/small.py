@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.pages import fork_server
 
 SHIMS = (
-    *("python", "python3", "keras-transformer", "curl", "make", "pip", "npm", "docker", "hf"),
+    *("python", "python3", "keras-transformer", "curl", "make", "pip", "npm", "docker"),
     *("sbatch", "sudo"),
 )
 # Commands that are not run, and why; then the same for words among the arguments.
@@ -28,7 +28,6 @@ COMMANDS_NOT_RUN = {
     "pip": "it would change the environment",
     "npm": "make test-slow installs the same",
     "docker": "there is none",
-    "hf": "it would download a model",
     "sbatch": "there is no Slurm",
     "sudo": "it would change this machine",
 }
