@@ -59,6 +59,7 @@ from keras_transformer.serving.requests import (
 from keras_transformer.serving.responses import (
     attention_fields,
     encoded,
+    shown_card,
     translation_fields,
 )
 
@@ -188,10 +189,10 @@ class Service:
         return json_response({"status": "ok"})
 
     async def model(self, request: web.Request) -> web.Response:
-        """Returns the model card and the request limits."""
+        """Returns facts about the model, and the request limits."""
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.engine.functions)
-        card = self.translator.card.flat()
+        card = shown_card(self.translator.card.flat())
         own = {"limits": limits, "terminologies": list(self.terminologies)}
         return json_response({**card, "signatures": signatures, **own})
 

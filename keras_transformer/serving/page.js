@@ -31,6 +31,8 @@ let shown = ""; // the input whose translation is shown
 let language; // of the translation, if the model has several target languages
 let terminology; // used for the translation, if the server has any; "" for none
 let chosen = null; // the sentence whose alternatives are shown
+let directions = []; // pairs of languages of a model with several
+let attending = []; // the source and the translation whose attention can be shown
 let attended = ""; // the pair of texts whose attention was requested last
 let lineEnd = "\n"; // in the opened file
 const lines = new Map(); // cached translations of lines
@@ -52,8 +54,10 @@ $("live").control.addEventListener("change", () => {
 });
 $("to").addEventListener("change", () => {
   keep("to", $("to").value);
+  $("swap").hidden = !opposite();
   translateAgain();
 });
+$("swap").addEventListener("click", swap);
 $("terms").addEventListener("change", translateAgain);
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
@@ -89,6 +93,11 @@ $("choices").addEventListener("focusin", ({ target }) =>
   target.parentNode.querySelector("input:not(:checked)")?.click());
 $("choices").addEventListener("keydown", goOn);
 $("required").control.addEventListener("change", () => translateSentence());
+$("attention").open = kept("attention") === "open";
+$("attention").addEventListener("toggle", () => {
+  keep("attention", $("attention").open ? "open" : "");
+  if (chosen && $("attention").open) attend(...attending);
+});
 
 // Typed text survives a reload of this tab, if the browser allows it.
 function keep(name, value) {
@@ -107,9 +116,14 @@ function showModel(card) {
     : ["Text to translate", "Translation"];
   $("label").textContent = what;
   $("target").textContent = become;
+  $("title").textContent = document.title = parsing ? "Parse English text"
+    : source && target ? `Translate ${source} text and documents into ${target}`
+    : "Translate text and documents";
   if (source) $("text").lang = codes[0];
   if (target) $("translation").lang = codes[1];
   showTargets(card.task_options?.target_languages ?? []);
+  directions = card.task_options?.directions ?? [];
+  $("swap").hidden = !opposite();
   showTerminologies(card.terminologies ?? []);
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain_ids");
@@ -130,6 +144,7 @@ function showModel(card) {
   ];
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
+  $("about").hidden = parts.length === 0;
   if (isLive()) translateWhatIsTyped(); // typed while the model was loading
   return card;
 }
@@ -157,6 +172,32 @@ function showTargets(codes) {
   $("to").replaceChildren(...options);
   $("to").hidden = codes.length < 2;
   if (codes.includes(kept("to"))) $("to").value = kept("to");
+}
+
+/**
+ * The language of the text, if the menu's translations can be translated back into it; undefined
+ * if there is no such language, or if it is not clear which one.
+ */
+function opposite() {
+  const target = $("to").value;
+  const known = (from, to) => directions.some((pair) => pair[0] === from && pair[1] === to);
+  const sources = directions.map(([source]) => source)
+    .filter((source, n, all) => all.indexOf(source) === n);
+  const possible = sources.filter((source) => known(source, target) && known(target, source));
+  return possible.length === 1 ? possible[0] : undefined;
+}
+
+/** Makes the translation the text, to be translated into the text's language. */
+function swap() {
+  const text = translation();
+  $("to").value = opposite();
+  keep("to", $("to").value);
+  $("swap").hidden = !opposite();
+  if (text.trim()) {
+    $("text").value = text;
+    textChanged();
+  }
+  translateAgain();
 }
 
 /** Fills the menu of terminologies, if there are any. */
@@ -598,8 +639,10 @@ async function goOn(event) {
 async function attend(source, target) {
   const { max_source_length: readAtMost, signatures = [] } = await model;
   if (!signatures.includes("attention_ids")) return;
-  const pair = attended = JSON.stringify([source, target, language]);
+  attending = [source, target];
   $("attention").hidden = false;
+  if (!$("attention").open) return; // it is computed when it is opened
+  const pair = attended = JSON.stringify([source, target, language]);
   $("figure").classList.add("stale");
   const attention = await busy($("attention"), () => "Computing attention\u2026", async () => {
     if (!attentions.has(pair)) {

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -37,14 +39,49 @@ class LimitsAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class ModelAnswer:
-    """The model card, with these further fields."""
+    """Facts about the model; no folder, file or setting of its training or of the server.
+
+    Other fields are present if they are known: parameters, weights (their type), step, date, config
+    (num_layers, num_heads), data (languages), evaluation (bleu, f1, languages), checkpoint (its
+    name) and task_options (target_languages and directions of a model with several).
+    """
 
     task: Annotated[str, '"translation", or "parsing", which returns bracketed trees.']
+    alpha: Annotated[float, "The length penalty's exponent."]
     beam_size: Annotated[int, "Maximum of n_best."]
     max_source_length: Annotated[int, "Maximum source length in subwords, EOS included."]
     signatures: Annotated[list[str], "Names of the model's functions."]
     limits: Annotated[LimitsAnswer, "Request limits."]
     terminologies: Annotated[list[str], "Names of terminologies; the first is the default."]
+
+
+# The fields of a model card that anyone may read; None for all that a field holds.
+SHOWN_FIELDS: dict[str, tuple[str, ...] | None] = {
+    **dict.fromkeys(("task", "task_options", "parameters", "weights", "step", "date")),
+    **dict.fromkeys(("alpha", "beam_size", "max_source_length")),
+    "config": ("num_layers", "num_heads"),
+    "data": ("languages",),
+    "evaluation": ("bleu", "f1", "languages"),
+}
+
+
+def shown_card(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a model card that tell strangers of no folder and no setting.
+
+    Args:
+        card: the card as one JSON object, from ModelCard.flat.
+    """
+    shown = {}
+    for name, parts in SHOWN_FIELDS.items():
+        if name in card:
+            value = card[name]
+            if parts is not None and value is not None:
+                value = {part: value[part] for part in parts if part in value}
+            shown[name] = value
+    if "checkpoint" in card:  # names or paths
+        names = [re.split(r"[/\\]", path)[-1] for path in card["checkpoint"].split(",")]
+        shown["checkpoint"] = ",".join(names)
+    return shown
 
 
 @dataclasses.dataclass(frozen=True)

@@ -68,7 +68,7 @@ ROUTES = (
         "GET",
         "/model",
         Service.model,
-        "The model card and the request limits.",
+        "Facts about the model, and the request limits.",
         ModelAnswer,
     ),
     Route(

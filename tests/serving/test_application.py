@@ -476,6 +476,27 @@ def test_pages_of_another_origin_may_ask(translator, cors_origin):
     assert error_headers["Vary"] == "Origin"
 
 
+def test_the_model_tells_strangers_of_no_folder_and_no_setting(translator):
+    translator.card.update(
+        checkpoint="/home/me/a/step-7,runs\\b\\step-8",
+        ensemble=[{"checkpoint": "/home/me/a/step-7"}],
+        training={"seed": 1},
+        preset="tiny",
+        forbidden_phrases=["a secret"],
+        config={"num_layers": 2, "num_heads": 4, "dropout": 0.1},
+        data={"languages": ["en", "de"], "vocabulary": "vocabulary.model"},
+        evaluation={"bleu": 30.0, "data_dir": "/home/me/data", "languages": ["en", "de"]},
+    )
+    _, _, body = answer_to(translator, "GET", "/model")
+    card = json.loads(body)
+    assert "home" not in body.decode() and "secret" not in body.decode()
+    assert not {"training", "preset", "ensemble", "forbidden_phrases"} & set(card)
+    assert card["checkpoint"] == "step-7,step-8"
+    assert card["config"] == {"num_layers": 2, "num_heads": 4}
+    assert card["data"] == {"languages": ["en", "de"]}
+    assert card["evaluation"] == {"bleu": 30.0, "languages": ["en", "de"]}
+
+
 @pytest.mark.parametrize("cors_origin", [None, "https://example.org"])
 def test_pages_of_other_origins_may_not(translator, cors_origin):
     for status, headers in cors_answers(

@@ -99,7 +99,11 @@ def translated(page, text="the cat sleeps."):
 
 
 def drawn(page):
-    """The figure, which is what was asked for last."""
+    """The figure, which is what was asked for last; its section is folded until it is opened."""
+    attention = page.locator("#attention")
+    expect(attention).to_be_visible()
+    if attention.get_attribute("open") is None:
+        attention.locator("summary").click()
     figure = page.locator("#figure:not(.stale)")
     expect(figure.locator("#links[viewBox]")).to_be_visible()
     return figure
@@ -237,18 +241,35 @@ def test_checkpoint_by_name(page, translator):
 def test_languages_and_example(page, translator):
     card, example = dict(translator.card), "For example: The old woman sees a dog."
     parsing = {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}}
-    for fields, label, wanted in [
-        ({"data": {"languages": ["en", "de"]}}, "English text", example),
-        ({"evaluation": {"languages": ["fi", "en"]}}, "Finnish text", ""),
-        ({"evaluation": {"languages": ["", "txt"]}}, "Text to translate", ""),
-        ({"evaluation": None}, "Text to translate", ""),
-        (parsing, "English text to parse, one sentence per line", example),
+    for fields, label, wanted, title in [
+        (
+            {"data": {"languages": ["en", "de"]}},
+            "English text",
+            example,
+            "Translate English text and documents into German",
+        ),
+        (
+            {"evaluation": {"languages": ["fi", "en"]}},
+            "Finnish text",
+            "",
+            "Translate Finnish text and documents into English",
+        ),
+        (
+            {"evaluation": {"languages": ["", "txt"]}},
+            "Text to translate",
+            "",
+            "Translate text and documents",
+        ),
+        ({"evaluation": None}, "Text to translate", "", "Translate text and documents"),
+        (parsing, "English text to parse, one sentence per line", example, "Parse English text"),
     ]:
         translator.card.clear()
         translator.card.update(card | fields)
         page.reload()
         expect(page.locator("#model")).to_contain_text("parameters")
         expect(page.locator("label[for=text]")).to_have_text(label)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page).to_have_title(title)
         expect(page.get_by_label(label)).to_have_js_property("placeholder", wanted)
 
 
@@ -467,8 +488,11 @@ def test_files_that_are_refused(page, name, content, message):
     ],
 )
 def test_a_page_without_a_server_takes_text_alone(open_page, translator, name, content, message):
-    translator.card.update(in_browser=True, formats=["text"])
     page = open_page()
+    card = translator.card | {"in_browser": True, "formats": ["text"]}  # as in an export's folder
+    card["signatures"] = translator.engine.functions
+    page.route("**/model", lambda route: route.fulfill(json=card))
+    page.reload()
     translated(page, "older")
     open_file(page, name, content)
     expect(page.locator("#form .error")).to_have_text(message)
@@ -575,7 +599,7 @@ def test_aligned_words_are_marked_on_hover(page):
     words(figure, "queries").nth(3).hover()
     expect_weights(figure, "queries")
     expect_weights(figure, "keys", sleeps="1.00")
-    page.get_by_role("heading", name="Transformer").hover()
+    page.get_by_role("heading", name="Translate text").hover()
     expect_weights(figure, "keys")
 
 
@@ -617,14 +641,17 @@ def test_keyboard_alone(page, translator):
         page.keyboard.press("Tab")
     expect(page.locator(".sentence")).to_be_focused()
     page.keyboard.press("Enter")
-    drawn(page)
+    expect(page.locator("#choices")).to_contain_text("der Kater.")
     page.keyboard.press("Tab")  # the first translation
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
+    for _ in range(2):  # the text of that translation, the attention's heading
+        page.keyboard.press("Tab")
+    assert not any(isinstance(call, tuple) for call in translator.calls), "not asked for yet"
+    page.keyboard.press("Enter")
     figure = drawn(page)
     assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
-    for _ in range(2):  # the text of that translation, the attention's kinds
-        page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # the attention's kinds
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="Encoder self-attention")).to_be_checked()
     page.keyboard.press("ArrowLeft")
@@ -846,6 +873,54 @@ def test_a_menu_of_target_languages(open_page, translator):
     assert (">>cs<< a cat.", "die Katze schläft.") in translator.calls
     page.reload()
     expect(menu).to_have_value("cs")
+
+
+def test_languages_are_swapped_where_the_model_allows(open_page, translator):
+    options = {"target_languages": ["de", "cs"], "directions": [["cs", "de"], ["de", "cs"]]}
+    translator.card.update(task_options=options, data={"languages": ["de", "cs"]})
+    page = open_page()
+    menu = page.get_by_label("Language of the translation")
+    swap = page.get_by_role("button", name="Swap languages")
+    translate(page, "a cat.")
+    swap.click()
+    expect(menu).to_have_value("cs")
+    expect(page.get_by_label("Text to translate")).to_have_value("die Katze schläft.")
+    expect(page.locator("#translation")).to_have_attribute("lang", "cs")
+    expect(page.locator(".sentence")).to_have_attribute("data-source", "die Katze schläft.")
+    assert ("cs", None) in translator.calls
+    options["directions"] = [["en", "de"], ["en", "cs"]]  # none of which goes back
+    page.reload()
+    expect(menu).to_be_visible()
+    expect(swap).to_be_hidden()
+
+
+def test_what_few_people_need_is_folded(page, translator):
+    translator.card["data"] = {"languages": ["en", "de"]}
+    page.reload()
+    facts = page.locator("#model")
+    expect(facts).to_contain_text("1.2\xa0million\xa0parameters")
+    expect(facts).to_be_hidden()
+    page.get_by_text("Model", exact=True).click()
+    expect(facts).to_be_visible()
+    page.get_by_label("English text").fill("a cat.")
+    page.get_by_role("button", name="Translate").click()
+    page.locator(".sentence").click()
+    expect(page.get_by_text("der Kater.")).to_be_visible()
+    assert not any(isinstance(call, tuple) for call in translator.calls), "no attention is computed"
+    drawn(page)
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_buttons_share_a_line_on_a_phone(page, translator, width):
+    options = {"target_languages": ["de", "en"], "directions": [["en", "de"], ["de", "en"]]}
+    translator.card.update(task_options=options, data={"languages": ["en", "de"]})
+    page.set_viewport_size({"width": width, "height": 700})
+    page.reload()
+    translate(page, "a cat.")
+    tops = {
+        page.get_by_role("button", name=name).bounding_box()["y"] for name in ("Copy", "Download")
+    }
+    assert len(tops) == 1
 
 
 def test_no_menu_for_one_target_language_or_no_terms(page):
