@@ -22,7 +22,7 @@ SMALL = {
         *("--config=num_layers=1", "--config=d_model=8", "--config=d_ff=8", "--config=num_heads=2"),
         "--sample_sentences=0",
     ],
-    "evaluate": ["--checkpoint=average:1"],
+    "evaluate": ["--checkpoint=average:1", "--beam_size=1"],
     "average_checkpoints": ["--last=1"],
 }
 

@@ -37,10 +37,8 @@ SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
 VOCAB_SIZE = 4 + 3 * WORDS
 TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
 LONGEST = 6
-VARIANTS = {
+VARIANTS = {  # whose searches are compared; OPTIONS compare probabilities
     "paper": {},
-    "pre-norm": {"norm": "pre"},
-    "learned-untied": {"positions": "learned", "max_positions": 64, "tie_embeddings": False},
     "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
 }
 OPTIONS = {
