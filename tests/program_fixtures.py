@@ -161,7 +161,8 @@ def loaded(name):
         finally:
             for flag in defined - others:
                 delattr(flags.FLAGS, flag)
-            logging.set_verbosity(verbosity)
+            flags.FLAGS["verbosity"].unparse()  # as in a new process
+            flags.FLAGS.set_default("verbosity", verbosity)
 
 
 @contextlib.contextmanager
