@@ -83,7 +83,7 @@ def flags_of():
     """Program -> its flags."""
     found = {}
     for path in sorted(BIN.glob("*.py")):
-        if path.stem not in ("__main__", "command"):
+        if path.stem not in ("__main__", "command", "command_help"):
             with loaded(path.stem):
                 found[path.stem] = {*flags.FLAGS}
     return found
@@ -146,14 +146,34 @@ def test_the_citation_names_this_version():
 def test_every_guide_is_listed():
     for document in [*GUIDES, *REFERENCE]:
         assert f"]({document})" in text_of("README.md")
-        assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
+        assert is_reached(document), document
+
+
+def is_reached(document):
+    """Whether a document's page is in the navigation of the site, or on a page that lists it."""
+    page = pages.documents()[document]
+    listed = f"]({page})" in "".join(pages.list_pages().values())
+    entrance = f"]({posixpath.basename(page)}" in text_of("docs/guides/documents.md")
+    return f"- {page}\n" in text_of("mkdocs.yml") or listed or entrance
+
+
+def test_the_navigation_is_short():
+    navigation = text_of("mkdocs.yml").partition("\nnav:\n")[2]
+    assert len(re.findall(r"^ +- \S+\.md$", navigation, re.M)) <= 35
+
+
+def test_the_search_prefers_guides():
+    assert pages.with_boost("guides/documents.md", "# D").endswith("boost: 8\n---\n\n# D")
+    assert "boost: 0.2\n" in pages.with_boost("guides/code.md", "# Map")  # it names all modules
+    assert pages.with_boost("index.md", "# Start") == "# Start"
+    assert pages.BOOSTS["api/"] < pages.BOOSTS["measurements/"] < 1 < pages.BOOSTS["guides/"]
 
 
 def test_all_measurements_are_listed():
     assert MEASUREMENTS
     for document in MEASUREMENTS:
         assert f"]({document})" in text_of("BUILD_NOTES.md")
-        assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
+        assert is_reached(document), document
 
 
 def test_a_link_without_a_page_is_refused():

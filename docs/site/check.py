@@ -1,4 +1,6 @@
-"""Checks the site that was built: no page loads anything from elsewhere, and no link is broken.
+"""Checks the site that was built.
+
+No page loads anything from elsewhere, no link is broken, and no formula ends its paragraph.
 
 python docs/site/check.py runs/site     # the last step of make docs
 """
@@ -13,16 +15,27 @@ LOADED = {"audio", "embed", "iframe", "img", "script", "source", "video"}
 LINKS_LOADED = {"icon", "manifest", "modulepreload", "preload", "stylesheet"}
 
 
+EMPTY = {"br", "hr", "img", "input", "link", "meta", "source"}  # they have no end
+BLOCKS = (["article"], ["body"], ["div"], ["main"], ["section"])  # a formula's text is in none
+
+
 class Page(HTMLParser):
     """A page's anchors, and what it loads and links to."""
 
     def __init__(self, path: Path):
         super().__init__()
         self.path, self.anchors, self.loads, self.links = path, {"", "__search"}, [], []
+        self.formulas_alone = 0  # formulas of a line of text that are in no paragraph
+        self._open = []  # tags
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
+        around = [name for name in self._open if name != "span"][-1:]
+        if tag == "math" and found.get("display") == "inline" and around in BLOCKS:
+            self.formulas_alone += 1
+        if tag not in EMPTY:
+            self._open.append(tag)
         self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
         if tag in LOADED and found.get("src"):
             self.loads.append(found["src"])
@@ -31,13 +44,19 @@ class Page(HTMLParser):
         elif tag == "a" and found.get("href"):
             self.links.append(found["href"])
 
+    def handle_endtag(self, tag):
+        while tag in self._open and self._open.pop() != tag:
+            pass
+
 
 def errors(site: Path) -> list[str]:
-    """Every link that leads nowhere and every address elsewhere that a page loads."""
+    """Every link that leads nowhere, address elsewhere that a page loads, and formula alone."""
     pages = {path: Page(path) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site)
+        if page.formulas_alone:
+            found.append(f"{name} has a paragraph that ends before a formula in its text")
         elsewhere = [link for link in page.loads if urlsplit(link).netloc]
         found += [f"{name} loads {link}" for link in elsewhere]
         for link in [*page.loads, *page.links]:

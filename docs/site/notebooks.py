@@ -97,7 +97,7 @@ def page(name: str) -> dict[str, str | bytes]:
     whole = nbformat.writes(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = EQUATION.sub(_mathml, cell.source)
+            cell.source = with_formulas(cell.source)
     resources = {"unique_key": name, "output_files_dir": f"{name}_files"}
     text, found = MarkdownExporter().from_notebook_node(notebook, resources)
     title, _, text = text.partition("\n")
@@ -107,9 +107,16 @@ def page(name: str) -> dict[str, str | bytes]:
     return {f"{name}.md": text, f"{name}.ipynb": whole, **found["outputs"]}
 
 
+def with_formulas(text: str) -> str:
+    """The text with its equations as MathML."""
+    return EQUATION.sub(_mathml, text)
+
+
 def _mathml(equation: re.Match) -> str:
-    display = "block" if equation[1] else "inline"
-    return convert((equation[1] or equation[2]).strip(), display=display)
+    if equation[1]:
+        return convert(equation[1].strip(), display="block")
+    # Markdown takes <math> at the beginning of a line for a block of HTML, which ends a paragraph.
+    return f"<span>{convert(equation[2].strip(), display='inline')}</span>"
 
 
 def main(chosen: list[str]) -> None:

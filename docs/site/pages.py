@@ -27,6 +27,33 @@ PAGES = {
 }
 FOLDERS = ("guides", "reference", "measurements")  # in docs/
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
+# The beginnings of pages, and their weights in the search; the first one that matches counts.
+# Guides come first: the library has headings of one word, such as docx, which the search prefers.
+BOOSTS = {
+    "guides/code.md": 0.2,
+    "guides/": 8,
+    "tutorials/": 2,
+    "api/": 0.001,
+    "measurements/": 0.2,
+    "design.md": 0.2,
+}
+# Pages that list others, which the navigation leaves out: title, introduction, and their pages.
+LISTS = {
+    "library.md": (
+        "Reference of the library",
+        "For use from Python, and for exports. [The guide](guides/library.md) has the samples.",
+        [
+            *("reference/translator.md", "reference/preparation.md", "reference/configuration.md"),
+            *("reference/signatures.md", "reference/onnx.md", "api/index.md"),
+        ],
+    ),
+    "measurements.md": (
+        "Measurements",
+        "What was measured, with dates, machines and commands. [Results](guides/results.md) has "
+        "the most important figures. [The paper's tables and ours](tables.md) are side by side.",
+        ["measurements/"],
+    ),
+}
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
     *("import_model", "average_checkpoints", "attention", "paper_tables", "sweep"),
@@ -39,7 +66,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     pages = {page: with_links(document) for document, page in documents().items()}
     pages |= {"programs.md": programs_page(), "tables.md": tables_page(), **api_pages()}
-    pages |= tutorials()
+    pages |= tutorials() | list_pages()
+    for name in [name for name in pages if name.endswith(".md")]:
+        pages[name] = with_boost(name, pages[name])
     shutil.rmtree(TARGET, ignore_errors=True)
     for page, text in pages.items():
         (TARGET / page).parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +84,29 @@ def documents() -> dict[str, str]:
     for folder in FOLDERS:
         names = sorted(path.name for path in (ROOT / "docs" / folder).glob("*.md"))
         pages |= {f"docs/{folder}/{name}": f"{folder}/{name}" for name in names}
+    return pages
+
+
+def with_boost(page: str, text: str) -> str:
+    """The text of a page, with its weight in the search if it has one."""
+    for beginning, boost in BOOSTS.items():
+        if page.startswith(beginning):
+            return f"---\nsearch:\n  boost: {boost}\n---\n\n{text}"
+    return text
+
+
+def list_pages() -> dict[str, str]:
+    """The pages of LISTS."""
+    pages = {}
+    for name, (title, introduction, listed) in LISTS.items():
+        text = f"# {title}\n\n{introduction}\n\n"
+        for document, page in documents().items():
+            if any(page.startswith(each) for each in listed):
+                heading = (ROOT / document).read_text(encoding="utf-8").splitlines()[0]
+                text += f"- [{heading.removeprefix('# ')}]({page})\n"
+        if "api/index.md" in listed:
+            text += "- [Public names, and all modules](api/index.md)\n"
+        pages[name] = text
     return pages
 
 
@@ -121,7 +173,11 @@ def output_of(*command: str) -> str:
 
 def programs_page() -> str:
     """All programs with all their flags, as absl describes them (--helpxml)."""
-    known = {path.stem for path in (ROOT / "bin").glob("*.py")} - {"__main__", "command"}
+    known = {path.stem for path in (ROOT / "bin").glob("*.py")} - {
+        "__main__",
+        "command",
+        "command_help",
+    }
     if known != set(PROGRAMS):
         sys.exit(f"error: docs/site/pages.py: PROGRAMS must be {sorted(known)}")
     text = "# Programs and flags\n\nAfter installation, `keras-transformer PROGRAM` is the same as "

@@ -30,6 +30,10 @@ def test_a_whole_site_has_no_errors(tmp_path):
         ('<a href="nowhere/">', "links to nowhere/"),
         ('<img src="b.png">', "links to b.png"),
         ('<a href="guide/#end">', "links to guide/#end"),
+        (
+            '<div><p>Of <math display="inline"></math></p><math display="inline"></math></div>',
+            "has a paragraph that ends before a formula",
+        ),
         ('<script src="https://cdn.example/a.js">', "loads https://cdn.example/a.js"),
         ('<link rel="stylesheet" href="//a.example/b">', "loads //a.example/b"),
     ],

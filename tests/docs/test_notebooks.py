@@ -34,6 +34,14 @@ def test_cells_are_short_and_described(name):
         assert "markdown" in (before.cell_type, cell.cell_type), f"no words before: {cell.source}"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_begins_with_a_formula_of_its_text(name):
+    for cell in notebooks.read(name).cells:
+        if cell.cell_type == "markdown":
+            text = notebooks.with_formulas(cell.source)
+            assert not re.search(r'^<math [^>]*display="inline"', text, re.M), cell.source
+
+
 def shortened(notebook):
     """The notebook with a smaller model and less text."""
     for pattern, replacement in SHORTER.items():
