@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NOT_PROGRAMS = ("__main__", "command")
+NOT_PROGRAMS = ("__main__", "command", "command_help")
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ import re
 import shlex
 import signal
 import sys
-import textwrap
 import types
 import typing
 import warnings
@@ -42,6 +41,8 @@ try:
 except ModuleNotFoundError as error:
     lacks = f"{sys.executable} lacks this project's packages ({error})"
     sys.exit(f"error: {lacks}. Install them as README.md describes and use that Python")
+
+from command_help import ADVANCED, full_help, short_help  # noqa: E402
 
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
@@ -73,8 +74,6 @@ FLAG_OF_TYPE = {
 TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow_text", "keras")  # may be missing at run time
 HELP = ("-h", "--help", "--helpshort")
 FULL_HELP = "--helpfull"
-HELP_WIDTH = 80
-ADVANCED: set[str] = set()  # flags that only --helpfull lists
 LONGEST_MESSAGE = 2000  # characters; longer messages are cut in the middle
 ALL_LINES = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # see keras_transformer/quiet_tensorflow.py
 
@@ -465,12 +464,12 @@ def _parse_flags(arguments: list[str], is_relevant: Callable[[str], bool]) -> li
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
     program, *typed = arguments
     if FULL_HELP in typed:
-        print(_help(program, _library_flags()))
+        print(full_help(program))
         sys.exit(0)
     if any(argument in HELP for argument in typed):
         with contextlib.suppress(flags.Error):  # flags that would be wrong or are missing
             values([program, *(argument for argument in typed if argument not in HELP)])
-        print(_short_help(program, is_relevant))
+        print(short_help(program, is_relevant))
         sys.exit(0)
     try:
         left_over = values([program, *_with_flag_files(typed)])
@@ -488,92 +487,6 @@ def _parse_flags(arguments: list[str], is_relevant: Callable[[str], bool]) -> li
     except SystemExit:  # of absl, after --help
         sys.exit(0)
     return left_over
-
-
-def _short_help(program: str, is_relevant: Callable[[str], bool]) -> str:
-    """Returns the text of --help: what most people need, given the flags typed so far."""
-    groups = _flags_by_heading(program)
-    shown = {}
-    for heading, group in groups.items():
-        common = [flag for flag in group if flag.name not in ADVANCED]
-        if common and is_relevant(heading):
-            shown[heading] = common
-    hidden = sum(map(len, groups.values())) - sum(map(len, shown.values()))
-    more = f"{hidden} more flags, and those" if hidden else "also the flags"
-    return "\n\n".join(
-        [_docstring(), *_paragraphs(shown), f"--helpfull lists {more} of libraries."]
-    )
-
-
-def _help(program: str, of_libraries: dict[str, list[flags.Flag]]) -> str:
-    """Returns the text of --helpfull."""
-    groups = _flags_by_heading(program) | of_libraries
-    return "\n\n".join([_docstring(), *_paragraphs(groups)])
-
-
-def _docstring() -> str:
-    return (sys.modules["__main__"].__doc__ or "").strip("\n")
-
-
-def _flags_by_heading(program: str) -> dict[str, list[flags.Flag]]:
-    """Returns the program's flags under their headings."""
-    groups: dict[str, list[flags.Flag]] = {}
-    for flag in flags.FLAGS.get_key_flags_for_module(program):
-        module = flags.FLAGS.find_module_defining_flag(flag.name)
-        heading = "flags" if module in (program, "absl.logging") else module
-        groups.setdefault(heading, []).append(flag)
-    return groups
-
-
-def _library_flags() -> dict[str, list[flags.Flag]]:
-    """Returns the flags of absl, by module."""
-    by_module = flags.FLAGS.flags_by_module_dict()
-    return {name: by_module[name] for name in sorted(by_module) if name.startswith("absl.")}
-
-
-def _paragraphs(groups: dict[str, list[flags.Flag]]) -> list[str]:
-    paragraphs = []
-    for heading, group in groups.items():
-        lines = [_flag_help(flag) for flag in sorted(group, key=lambda flag: flag.name)]
-        paragraphs.append("\n".join([f"{heading}:", *lines]))
-    return paragraphs
-
-
-def _flag_help(flag: flags.Flag) -> str:
-    """Returns a flag's name, help text, kind and default, as wrapped lines."""
-    name = f"--[no]{flag.name}" if flag.boolean else f"--{flag.name}"
-    if flag.short_name:
-        name = f"-{flag.short_name},{name}"
-    text = re.sub(r"^<[^>]*>: ", "", flag.help or "")  # absl adds the choices
-    notes = []
-    choices = getattr(flag.parser, "enum_values", None)
-    if choices:
-        notes.append(f"one of {', '.join(choices)}")
-    if isinstance(flag.parser, flags.BaseListParser):
-        notes.append("separated by commas")
-    if isinstance(flag, flags.MultiFlag):
-        text = text.partition(";\n")[0]  # absl adds that it can be repeated
-        notes.append("can be repeated")
-    if flag.default not in (None, "", []) and flag.default is not False:
-        notes.append(f"default: {_shown_default(flag.default)}")
-    if notes:
-        text += f" ({'; '.join(notes)})"
-    return textwrap.fill(
-        f"{name}: {text}",
-        HELP_WIDTH,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _shown_default(default: Any) -> str:
-    if isinstance(default, list):
-        return ",".join(map(str, default))
-    if isinstance(default, float):
-        return f"{default:g}"
-    return "true" if default is True else str(default)
 
 
 def _with_flag_files(arguments: list[str]) -> list[str]:

@@ -17,7 +17,6 @@ again. On a complete data set, it checks every file, and names a damaged or miss
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    ADVANCED,
     define_flags,
     flag_values,
     run,
@@ -28,6 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from absl import flags
+from command_help import ADVANCED
 
 from keras_transformer.errors import InputError, require
 from pipelines.preparation import prepare

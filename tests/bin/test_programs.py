@@ -24,7 +24,9 @@ finally:
     print({"tensorflow", "keras"} & set(sys.modules))
 """
 WRONG = {**REQUIRED_FLAGS, "quickstart": ["--train_steps=none"]}
-PROGRAMS = sorted({path.stem for path in BIN.glob("*.py")} - {"__main__", "command"})
+PROGRAMS = sorted(
+    {path.stem for path in BIN.glob("*.py")} - {"__main__", "command", "command_help"}
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
