@@ -83,6 +83,8 @@ def _read_strings(used: Container[str], text: str, left: Counter[str]) -> Parts:
     xml = XmlSource(text)
     found: list[Found] = []
     for element in _strings_in(xml.root):
+        readings = [child for child in element.elements if child.name == "x:rPh"]
+        left["ruby"] += any(reading.has_letters for reading in readings)
         if _text(element) in used:
             left["formula"] += element.has_letters
         else:

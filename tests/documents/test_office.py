@@ -18,6 +18,7 @@ from keras_transformer.documents.translation import AlignedText, DocumentTransla
 from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.translate.answers import Link
 from tests.documents.archives import (
+    NAMES,
     NAMESPACES,
     PACKAGE,
     archive,
@@ -681,7 +682,15 @@ def test_texts_of_cells_but_not_those_that_formulas_need():
     assert result.removeprefix(f'<sst xmlns="{NAMESPACES["x"]}">') == f"{wanted}</sst>"
     assert found["xl/worksheet1.xml"] == sheet.replace("a cell", "A CELL")
     assert found["xl/table1.xml"] == table
-    assert left == {"formula": 3, "header": 1}
+    assert left == {"formula": 3, "header": 1, "ruby": 1}
+
+
+def test_readings_of_cells_stay_and_count_as_left():
+    reading = "<rPh><t>{}</t></rPh>"
+    content = f"<si><t>a dog</t>{reading.format('zq')}</si><si><t>a cat</t>{reading.format(1)}</si>"
+    found, left = read_members(archive("xlsx", content), "xlsx")
+    assert content.replace("a dog", "A DOG").replace("a cat", "A CAT") in found[NAMES["xlsx"]]
+    assert left == {"ruby": 1}
 
 
 def test_sheets_without_text_may_be_large():
