@@ -269,7 +269,7 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
     language = arguments.language
     calls = {
         # As documents do it: without scores, and only the best translation.
-        "lines": lambda: translator.search(SearchRequest(lines, exact=1, scores=False)),
+        "lines": lambda: translator.search(SearchRequest(lines, guaranteed=1, scores=False)),
         "documents": lambda: translator.translate_document(text, language=language),
         "marked": lambda: translator.translate_document(marked, "markdown", language),
     }

@@ -129,7 +129,7 @@ def strategy_of(settings):
     options = settings.options
     if options.sampling is not None:
         return Sampling(settings, options.alpha)
-    return BeamSearch(settings, options.exact, options.alpha)
+    return BeamSearch(settings, options.guaranteed, options.alpha)
 
 
 def search(models, source, settings, target_prefix=None, phrases=None, n_best=None):

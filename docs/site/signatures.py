@@ -24,7 +24,7 @@ INPUTS_OF_IDS = {
     "target": ("B T", "each row ends in EOS and then padding"),
     "prefix": ("B P", "padded, without EOS, P at least 1: what each target begins with"),
     "phrases": ("B P M", "padded, without EOS: what each target contains"),
-    "exact": ("", "how many of the K targets must be the best ones"),
+    "guaranteed": ("", "how many of the K targets must be the best ones"),
     "alpha": ("", "of the length penalty (section 6.1)"),
 }
 # Name of an output -> its axes, and what it is. Where a signature gives all beams, those of

@@ -171,12 +171,12 @@ class TextTranslator(Translator):
         check_language(language)
         self.with_codes([], to)  # rejects an unsupported language at once
         # By expected utility, any translation that the search finds can be the best.
-        exact = count if self.config.mbr is None else self.config.exact
+        guaranteed = count if self.config.mbr is None else self.config.guaranteed
 
         def search(texts: Sequence[str], aligned: Sequence[bool]) -> list[list[Translation]]:
             request = SearchRequest(
                 self.with_codes(texts, to),
-                exact,
+                guaranteed,
                 required_phrases=required_phrases_of(texts, terminology),
                 aligned=aligned,
                 scores=False,

@@ -48,7 +48,7 @@ class TextGraphs:
     @graph(TEXTS)
     def serving_default(self, text) -> Tensors:
         """The best translation string [B], its score float32 [B], and truncated bool [B]."""
-        best = self._translate(text, exact=1)
+        best = self._translate(text, guaranteed=1)
         return {
             "translation": best["translation"][:, 0],
             "score": best["score"][:, 0],
@@ -66,7 +66,7 @@ class TextGraphs:
             [B], whether the text was truncated. Missing translations are "" with score -inf; a
             blank text has the translation "" with score 0.
         """
-        return self._translate(text, self._options.exact)
+        return self._translate(text, self._options.guaranteed)
 
     @graph(TEXTS, TEXTS)
     def score(self, source, target) -> Tensors:
@@ -97,13 +97,13 @@ class TextGraphs:
             "truncated": source_cut | target_cut,
         }
 
-    def _translate(self, text, exact: int) -> Tensors:
-        """Translates texts in batches: the outputs of `n_best`, of which `exact` are the best."""
+    def _translate(self, text, guaranteed: int) -> Tensors:
+        """Translates texts in batches: the outputs of `n_best`, with that many guaranteed."""
         source_ids, truncated = encoded(self._source, text, self._graphs.limits.source)
 
         def translate_batch(source):
             no_prefix = tf.fill([tf.shape(source)[0], 1], PAD_ID)
-            hypotheses = self._graphs.search_ids(source, no_prefix, exact, self._options.alpha)
+            hypotheses = self._graphs.search_ids(source, no_prefix, guaranteed, self._options.alpha)
             return {
                 "translation": self._texts(hypotheses["ids"]),
                 "score": hypotheses["score"],

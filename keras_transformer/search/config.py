@@ -101,7 +101,7 @@ class DecodingConfig:
         )
 
     @property
-    def exact(self) -> int:
+    def guaranteed(self) -> int:
         """How many of the translations must be the best ones."""
         return self.beam_size if self.mbr or self.n_best is None else self.n_best
 

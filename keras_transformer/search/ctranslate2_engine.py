@@ -99,11 +99,11 @@ class CTranslate2Engine:
             rows = self._scored(request.ids, rows)
         for row in rows:
             row.sort(key=lambda each: score_of(each, request.alpha), reverse=True)
-        found = self._found(request, rows, request.exact)
+        found = self._found(request, rows, request.guaranteed)
         log_probs = np.full(found.lengths.shape, -math.inf, np.float32)
         scores = log_probs.copy()
         for place, row in enumerate(rows):
-            for rank, each in enumerate(row[: request.exact]):
+            for rank, each in enumerate(row[: request.guaranteed]):
                 log_probs[place, rank] = each.log_prob
                 scores[place, rank] = score_of(each, request.alpha)
         return found._replace(scores=scores, log_probs=log_probs)

@@ -25,7 +25,7 @@ class Request(NamedTuple):
     ids: Rows  # sources, each with EOS; EOS alone stands for an empty sentence
     prefix: Rows | None = None  # a prefix for each source's target, without EOS
     phrases: Sequence[Rows] | None = None  # phrases that each source's target must contain
-    exact: int = 1  # how many hypotheses must be the best ones; an engine may omit others
+    guaranteed: int = 1  # how many hypotheses must be the best ones; an engine may omit others
     alpha: float = 0.6  # for the length penalty (section 6.1)
     # Which sources need alignments; none if empty. An engine may not have them.
     aligned: Sequence[bool] = ()

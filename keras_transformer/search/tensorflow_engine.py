@@ -76,13 +76,13 @@ class SearchGraphs:
             self.named["attention_ids"] = self.attention_ids
 
     @graph(IDS, IDS, NUMBER, ALPHA)
-    def search_ids(self, source, prefix, exact, alpha) -> Tensors:
+    def search_ids(self, source, prefix, guaranteed, alpha) -> Tensors:
         """Searches a batch.
 
         Args:
             source: int32 [B, S], each row ending in EOS and then padding.
             prefix: int32 [B, P], padded, without EOS, P at least 1: a prefix for each target.
-            exact: int32 scalar, how many of the hypotheses must be the best ones.
+            guaranteed: int32 scalar, how many of the hypotheses must be the best ones.
             alpha: float32 scalar, for the length penalty (section 6.1).
 
         Returns:
@@ -90,19 +90,19 @@ class SearchGraphs:
             log probability / length penalty; log_prob float32 [B, K], natural logarithm. Missing
             hypotheses have length 0 and score -inf.
         """
-        return self._search(source, prefix, exact, alpha)
+        return self._search(source, prefix, guaranteed, alpha)
 
     @graph(IDS, IDS, NUMBER, ALPHA)
-    def aligned_search_ids(self, source, prefix, exact, alpha) -> Tensors:
+    def aligned_search_ids(self, source, prefix, guaranteed, alpha) -> Tensors:
         """Like `search_ids`, but also aligns, in a few percent more time.
 
         Returns:
             The same, and alignment int32 [B, K, T], a source position for each target token.
         """
-        return self._search(source, prefix, exact, alpha, aligned=True)
+        return self._search(source, prefix, guaranteed, alpha, aligned=True)
 
     @graph(IDS, IDS, PHRASES, NUMBER, ALPHA)
-    def constrain_ids(self, source, prefix, phrases, exact, alpha) -> Tensors:
+    def constrain_ids(self, source, prefix, phrases, guaranteed, alpha) -> Tensors:
         """Like `search_ids`, with required phrases.
 
         Args:
@@ -111,7 +111,7 @@ class SearchGraphs:
         """
         model = self.model.in_graph()
         cache = model.start(source, self.settings.options.beam_size)
-        strategy, lengths = BeamSearch(self.settings, exact, alpha), self._max_lengths(cache)
+        strategy, lengths = BeamSearch(self.settings, guaranteed, alpha), self._max_lengths(cache)
         best = constrained_search(model.step, cache, lengths, strategy, phrases, prefix)
         return outputs_of(best)
 
@@ -234,7 +234,7 @@ class TensorFlowEngine:
         inputs = {
             "source": source,
             "prefix": prefix,
-            "exact": tf.constant(request.exact),
+            "guaranteed": tf.constant(request.guaranteed),
             "alpha": tf.constant(request.alpha, tf.float32),
         }
         if request.phrases is None:

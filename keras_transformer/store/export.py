@@ -1,7 +1,7 @@
 """Exports that can be loaded: SavedModels and directories for CTranslate2."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 if TYPE_CHECKING:  # modules with TensorFlow
+    import tensorflow as tf
+    from tensorflow.types.experimental import ConcreteFunction
+
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.search.tensorflow_engine import ExportedGraphs
 
@@ -152,11 +155,21 @@ class SavedModel(Export):
 
         try:
             with without_information():
-                return ExportedGraphs(dict(tf.saved_model.load(str(self.folder)).signatures))
+                signatures = tf.saved_model.load(str(self.folder)).signatures
+            named = {name: with_current_inputs(graph) for name, graph in signatures.items()}
+            return ExportedGraphs(named)
         except Exception as error:  # damaged bytes can raise any error
             rule = "must be a directory written by an export"
             received = f"{str(self.folder)!r}: {reason(error)}"
             raise InputError(self.where.argument, rule, received) from None
+
+
+def with_current_inputs(graph: "ConcreteFunction") -> Callable[..., "dict[str, tf.Tensor]"]:
+    """Gives an export's graph the current names of inputs: `guaranteed` was once called `exact`."""
+    _, inputs = graph.structured_input_signature
+    if "exact" not in inputs:
+        return graph
+    return lambda guaranteed, **others: graph(exact=guaranteed, **others)
 
 
 class CTranslate2Model(Export):

@@ -117,7 +117,8 @@ class StoredModel(abc.ABC):
         trained = self.restore()
         card = trained.card.with_options(options)
         if card.description.task == "parsing" and card.decoding.n_best != 1:
-            # As in an export: repair chooses among answers that are all exact, or takes the first.
+            # As in an export: repair chooses among answers that are all guaranteed, or takes the
+            # first.
             card = dataclasses.replace(
                 card, decoding=dataclasses.replace(card.decoding, n_best=None)
             )

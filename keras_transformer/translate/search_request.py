@@ -16,7 +16,7 @@ class SearchRequest:
     """
 
     texts: Sequence[str]  # with language codes, if the model needs them
-    exact: int  # how many of the translations must be the best ones
+    guaranteed: int  # how many of the translations must be the best ones
     target_prefixes: Sequence[str] | None = None  # for each text, "" for none
     required_phrases: Sequence[Sequence[str]] | None = None  # for each text
     aligned: Sequence[bool] = ()  # which texts need alignments; none if empty

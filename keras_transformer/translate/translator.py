@@ -144,7 +144,7 @@ class Translator:
             target_prefixes: a prefix for the translations of each text, "" for none. A prefix
                 should end at a word boundary, as its subwords are kept. Spaces around it are
                 ignored. The translation of a blank text is always empty.
-            aligned: whether to return only the exact translations (`n_best` of `load`), with their
+            aligned: whether to return only the guaranteed translations (`n_best` of `load`), with their
                 alignments (`pair`).
             required_phrases: phrases that the translations of each text must contain, encoded like
                 forbidden ones.
@@ -162,7 +162,7 @@ class Translator:
             required_phrases = as_text_lists(required_phrases, "required_phrases")
         request = SearchRequest(
             texts,
-            self.config.exact,
+            self.config.guaranteed,
             target_prefixes,
             required_phrases,
             aligned=[aligned] * len(texts),
@@ -216,14 +216,14 @@ class Translator:
     def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
         """Returns the translations of a SearchRequest's texts, best first; see `translate`.
 
-        Aligned texts only have the exact translations.
+        Aligned texts only have the guaranteed translations.
         """
         sources = self._encode_sources(request.texts)
         id_request = Request(
             ids=sources.ids,
             prefix=self._encode_prefixes(sources.ids, request.target_prefixes),
             phrases=self._encode_phrases(sources.ids, request.required_phrases),
-            exact=request.exact,
+            guaranteed=request.guaranteed,
             alpha=self.config.alpha,
             aligned=request.aligned,
         )
@@ -237,7 +237,7 @@ class Translator:
             hypotheses = find(batch_request)
             rows = translations(hypotheses, self.vocabularies, select(sources.truncated, batch))
             if any(batch_request.aligned):
-                self._align_exact(batch_request, hypotheses, rows, request.scores)
+                self._align_guaranteed(batch_request, hypotheses, rows, request.scores)
             return rows
 
         answers = self._in_batches(search_batch, [len(ids) for ids in sources.ids], progress)
@@ -411,17 +411,17 @@ class Translator:
         rule = f"must have at most {room} subwords for the sentence"
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
 
-    def _align_exact(
+    def _align_guaranteed(
         self, request: Request, hypotheses: Found, answers: list[list[Translation]], scores: bool
     ) -> None:
-        """Replaces a batch's answers that need alignments by the exact ones, aligned.
+        """Replaces a batch's answers that need alignments by the guaranteed ones, aligned.
 
         With `scores`, their subwords have log probabilities, too.
         """
         indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
         sources = select(request.ids, indices)
         aligned: list[list[Translation]] = [[] for _ in indices]
-        for rank in range(request.exact):
+        for rank in range(request.guaranteed):
             ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
             targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
             if scores or hypotheses.alignment is None:

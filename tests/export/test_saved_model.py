@@ -26,6 +26,7 @@ from docs.site import reference
 from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.export import saved_model
+from keras_transformer.export.directory import write_export
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
@@ -36,7 +37,13 @@ from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
-from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.tensorflow_engine import (
+    ALPHA,
+    IDS,
+    NUMBER,
+    SearchGraphs,
+    TensorFlowEngine,
+)
 from keras_transformer.search.weights import read_weights, variables_of
 from keras_transformer.store.card import CARD, FORMAT_VERSION, ModelCard, read_card
 from keras_transformer.store.decoding import search_settings
@@ -637,6 +644,25 @@ def test_signatures_are_the_graphs_of_the_process(parts, bpe, signatures):
     texts = TextGraphs(graphs, pair_of(tokenizer))
     assert signatures.keys() == {*texts.named, *graphs.named}
     assert bpe.engine.functions == sorted(signatures)
+
+
+def test_an_export_with_the_earlier_name_of_an_input_still_loads(parts, bpe, tmp_path):
+    """Its graph calls `exact` what is now called `guaranteed`."""
+    _, _, export_dir, _ = parts["bpe"]
+    saved = tf.saved_model.load(str(export_dir))
+    search_ids = saved.signatures["search_ids"]
+
+    @tf.function(input_signature=[IDS, IDS, NUMBER, ALPHA])
+    def earlier(source, prefix, exact, alpha):
+        return search_ids(source=source, prefix=prefix, guaranteed=exact, alpha=alpha)
+
+    def write(folder):
+        tf.saved_model.save(saved, str(folder), signatures={"search_ids": earlier})
+        (vocabulary,) = (Path(export_dir) / CARD.parent).glob("*.model")
+        shutil.copy(vocabulary, folder / CARD.parent)
+
+    write_export(write, tmp_path / "earlier", read_card(export_dir))
+    assert load(tmp_path / "earlier").translate(LINES) == bpe.translate(LINES)
 
 
 @pytest.mark.slow  # the other export

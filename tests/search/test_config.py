@@ -68,10 +68,10 @@ def test_learned_positions_limit_both_sides():
     assert options.limits(fewer) == LengthLimits(source=6, target=6)
 
 
-def test_how_many_are_exact():
-    assert DecodingConfig(4).exact == 4
-    assert DecodingConfig(4, n_best=2).exact == 2
-    assert DecodingConfig(4, n_best=2, mbr="chrf").exact == 4
+def test_how_many_are_guaranteed():
+    assert DecodingConfig(4).guaranteed == 4
+    assert DecodingConfig(4, n_best=2).guaranteed == 2
+    assert DecodingConfig(4, n_best=2, mbr="chrf").guaranteed == 4
 
 
 def test_what_restricts_a_search():

@@ -111,14 +111,14 @@ def test_greedy_search_up_to_each_limit(engines):
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.4])
 def test_beams_are_ranked_by_our_penalty(engines, alpha):
     theirs, ours = engines(beam_size=4, extra_length=6)
-    request = Request(make_sources(), alpha=alpha, exact=4)
+    request = Request(make_sources(), alpha=alpha, guaranteed=4)
     found, wanted = theirs.search(request), ours.search(request)
     assert_own_log_probs(found, ours, request.ids)
     penalty = ((5 + found.lengths) / 6) ** alpha
     exist = found.lengths > 0
     np.testing.assert_allclose(found.scores[exist], (found.log_probs / penalty)[exist], rtol=1e-5)
     assert (np.diff(found.scores[exist.all(axis=1)]) <= 0).all()
-    fewer = theirs.search(request._replace(exact=2))
+    fewer = theirs.search(request._replace(guaranteed=2))
     assert rows_of(fewer, 1) == rows_of(found, 1) and fewer.ids.shape[1] == 2
     # Ours goes on until nothing can be better, so that it is never worse.
     lead = wanted.scores[:, 0] - found.scores[:, 0]
@@ -133,7 +133,7 @@ def test_prefixes(engines):
     theirs, ours = engines(beam_size=3, extra_length=8)
     sources = make_sources()
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
-    request = Request(sources, prefix, exact=3)
+    request = Request(sources, prefix, guaranteed=3)
     found = theirs.search(request)
     for rank in range(3):
         for row, wanted, source in zip(rows_of(found, rank), prefix, sources, strict=True):
@@ -153,7 +153,7 @@ def test_restrictions(engines):
     restricted = {"min_length": 6, "no_repeat_ngram_size": 2, "forbidden": ((common,), (8, 9))}
     for beam_size in (1, 3):
         theirs, ours = engines(beam_size=beam_size, extra_length=8, **restricted)
-        found = theirs.search(Request(sources, exact=beam_size))
+        found = theirs.search(Request(sources, guaranteed=beam_size))
         assert_own_log_probs(found, ours, sources)
         for row, source in zip(rows_of(found), sources, strict=True):
             pairs = list(itertools.pairwise(row))
@@ -169,7 +169,7 @@ def test_restrictions(engines):
 def test_random_draws(engines):
     sources = make_sources((9,) * 20)
     options = {"beam_size": 5, "sampling": SamplingConfig(temperature=1.5, top_k=10, seed=3)}
-    request = Request(sources, exact=5)
+    request = Request(sources, guaranteed=5)
     found = [engines(**options)[0].search(request) for _ in range(2)]
     assert rows_of(found[0]) == rows_of(found[1]), "of the same seed"
     rows = {tuple(rows_of(found[0], rank)[0]) for rank in range(5)}
@@ -178,7 +178,7 @@ def test_random_draws(engines):
     other = engines(**options | {"sampling": SamplingConfig(seed=4)})[0].search(request)
     assert rows_of(other) != rows_of(found[0])
     drawing = engines(beam_size=2, sampling=SamplingConfig(top_k=1))[0]
-    likeliest = drawing.search(Request(sources, exact=2))
+    likeliest = drawing.search(Request(sources, guaranteed=2))
     greedy = engines(beam_size=1)[1].search_greedily(Request(sources))
     assert rows_of(likeliest) == rows_of(greedy)
     assert not likeliest.lengths[:, 1].any(), "there is one"
@@ -221,7 +221,7 @@ def test_a_search_aligns_as_explanations_do(engines, options):
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
     for request in (Request(sources), Request(sources, prefix)):
         aligned = [True] * len(sources)
-        request = request._replace(exact=options["beam_size"], aligned=aligned)
+        request = request._replace(guaranteed=options["beam_size"], aligned=aligned)
         searches = [theirs.search]
         if options["beam_size"] == 1:
             searches.append(theirs.search_greedily)
@@ -266,6 +266,6 @@ def test_package_is_an_extra(monkeypatch):
 
 def test_nothing_to_search(engines):
     theirs, _ = engines(beam_size=2)
-    found = theirs.search(Request(make_sources((1, 1)), exact=2))
+    found = theirs.search(Request(make_sources((1, 1)), guaranteed=2))
     assert found.lengths.tolist() == [[0, 0]] * 2
     assert found.scores.tolist() == [[0, -math.inf]] * 2

@@ -284,20 +284,20 @@ def contains(ids, phrase):
 
 
 def test_an_engine_searches_rows_of_several_lengths(engine, small):
-    found = engine.search(Request(SOURCES, exact=3))
+    found = engine.search(Request(SOURCES, guaranteed=3))
     assert_found(found, search(small, padded(SOURCES), SETTINGS))
     assert found.lengths[EMPTY].tolist() == [0, 0, 0]
     assert found.scores[EMPTY].tolist() == [0.0, -np.inf, -np.inf]
     assert len({len(written(found, place)) for place in range(4)}) > 1
     for place, source in enumerate(SOURCES):
-        alone = engine.search(Request([source], exact=3))
+        alone = engine.search(Request([source], guaranteed=3))
         assert written(alone, 0) == written(found, place)
 
 
 def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
     prefix = rows([80, 81], [], [], [90])
     phrases = [rows([33, 44]), [], [], rows([55], [66])]
-    found = engine.search(Request(SOURCES, prefix, phrases, exact=3))
+    found = engine.search(Request(SOURCES, prefix, phrases, guaranteed=3))
     assert written(found, 0)[:2] == [80, 81] and contains(written(found, 0), [33, 44])
     assert written(found, 3)[0] == 90
     assert contains(written(found, 3), [55]) and contains(written(found, 3), [66])
@@ -309,19 +309,19 @@ def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
     }
     assert_found(found, search(small, padded(SOURCES), SETTINGS, **as_tensors))
 
-    free = engine.search(Request(SOURCES, exact=3))
-    assert_found(engine.search(Request(SOURCES, rows([], [], [], []), exact=3)), free)
-    assert_found(engine.search(Request(SOURCES, phrases=[[], [], [], []], exact=3)), free)
+    free = engine.search(Request(SOURCES, guaranteed=3))
+    assert_found(engine.search(Request(SOURCES, rows([], [], [], []), guaranteed=3)), free)
+    assert_found(engine.search(Request(SOURCES, phrases=[[], [], [], []], guaranteed=3)), free)
 
 
 def test_a_request_says_how_many_must_be_exact_and_the_length_penalty(engine):
-    found = engine.search(Request(SOURCES, exact=3, alpha=0.0))
+    found = engine.search(Request(SOURCES, guaranteed=3, alpha=0.0))
     np.testing.assert_array_equal(found.scores, found.log_probs)
-    found = engine.search(Request(SOURCES, exact=3, alpha=2.0))
+    found = engine.search(Request(SOURCES, guaranteed=3, alpha=2.0))
     exists = found.lengths > 0
     wanted = found.log_probs / ((5 + found.lengths) / 6) ** 2
     np.testing.assert_allclose(found.scores[exists], wanted[exists], rtol=1e-5)
-    one = engine.search(Request(SOURCES, exact=1, alpha=2.0))
+    one = engine.search(Request(SOURCES, guaranteed=1, alpha=2.0))
     for place in range(len(SOURCES)):
         assert written(one, place) == written(found, place)
 
@@ -329,7 +329,10 @@ def test_a_request_says_how_many_must_be_exact_and_the_length_penalty(engine):
 def test_batches_of_any_shape_take_one_trace(small):
     graphs = SearchGraphs(compiled(small), SETTINGS)
     engine = TensorFlowEngine(graphs)
-    for request in (Request(SOURCES), Request(SOURCES[:1], rows([80, 81]), exact=2, alpha=1.0)):
+    for request in (
+        Request(SOURCES),
+        Request(SOURCES[:1], rows([80, 81]), guaranteed=2, alpha=1.0),
+    ):
         engine.search(request)
     assert graphs.named["search_ids"].experimental_get_tracing_count() == 1
 
@@ -364,7 +367,7 @@ def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
     more = np.random.default_rng(2).integers(4, 99, [8, 12])
     sources = [*SOURCES, *(np.append(row, EOS_ID).astype(np.int32) for row in more)]
     prefix = rows([80, 81], *[[] for _ in sources[1:]])
-    request = Request(sources, prefix, exact=3, aligned=[True] * len(sources))
+    request = Request(sources, prefix, guaranteed=3, aligned=[True] * len(sources))
     engine = engine_with(models, settings_of(3, extra_length=4, sampling=sampling))
     found = engine.search(request)
     assert_aligned(found, engine, sources)
@@ -438,7 +441,7 @@ def test_weights_that_are_not_finite_are_refused():
     norm.beta.assign(np.full(norm.beta.shape, np.nan))
     engine = engine_with(model)
     with refused("model", "scores that are NaN", about="finite"):
-        engine.search(Request(SOURCES, exact=3))
+        engine.search(Request(SOURCES, guaranteed=3))
     with refused("model", "logits that are NaN", about="finite"):
         engine_with(model, GREEDY).search_greedily(Request(SOURCES))
     with refused("model", "log-probabilities that are NaN", about="finite"):
@@ -463,7 +466,7 @@ def test_an_engine_keeps_its_graphs(small):
 def test_an_ensemble_of_one_model_twice_is_that_model(engine, greedy_engine, small):
     twice = engine_with([small, small])
     prefix = rows([80, 81], [], [], [90])
-    for request in (Request(SOURCES, exact=3), Request(SOURCES, prefix, exact=3)):
+    for request in (Request(SOURCES, guaranteed=3), Request(SOURCES, prefix, guaranteed=3)):
         assert_found(twice.search(request), engine.search(request))
     scores = twice.score(SOURCES, TARGETS)
     np.testing.assert_allclose(scores, engine.score(SOURCES, TARGETS), rtol=1e-4, atol=1e-5)

@@ -571,10 +571,10 @@ def test_the_search_aligns_the_sentences_of_documents(translator_of, model):
     wanted = translator.translate_document(text)
     assert engine.calls == {"search": 1}, "with marks and without, together"
     texts = ["abc", "def ghi", "jkl"]
-    exact = translator.config.exact
+    guaranteed = translator.config.guaranteed
     aligned = [False, True, False]
-    rows = translator.search(SearchRequest(texts, exact, aligned=aligned, scores=False))
-    plain = translator.search(SearchRequest(texts, exact, scores=False))
+    rows = translator.search(SearchRequest(texts, guaranteed, aligned=aligned, scores=False))
+    plain = translator.search(SearchRequest(texts, guaranteed, scores=False))
     assert rows[1] == translator.translate(texts, aligned=True, scores=False)[1]
     assert [rows[0], rows[2]] == [plain[0], plain[2]]
     # Exports of earlier versions have no alignment.

@@ -7,8 +7,8 @@ const penalty = (length, alpha) => Math.fround(Math.fround((5 + length) / 6) ** 
 
 /** The search of one sentence. Hypotheses are {ids, logProb}, and finished ones have a `score`. */
 class Sentence {
-  constructor({ ids, prefix = [] }, maxLength, { beams, alpha, exact, earlyStopping }) {
-    Object.assign(this, { ids, prefix, maxLength, beams, alpha, exact, earlyStopping });
+  constructor({ ids, prefix = [] }, maxLength, { beams, alpha, guaranteed, earlyStopping }) {
+    Object.assign(this, { ids, prefix, maxLength, beams, alpha, guaranteed, earlyStopping });
     this.alive = [{ ids: [], logProb: 0, parent: 0 }]; // parent: row of the previous step
     this.finished = []; // the best of those with EOS
     this.running = maxLength > 0;
@@ -30,7 +30,7 @@ class Sentence {
     const hasEnded = ({ ids }) => ids.at(-1) === EOS;
     this.keep(extended.filter(hasEnded));
     this.alive = extended.filter((each) => !hasEnded(each)).slice(0, this.beams);
-    const worst = this.finished[this.exact - 1]?.score ?? -Infinity;
+    const worst = this.finished[this.guaranteed - 1]?.score ?? -Infinity;
     // Log probabilities only decrease, and the penalty grows with the length.
     const longest = this.earlyStopping ? position + 1 : this.maxLength;
     this.running = this.alive.length > 0 && position + 1 < this.maxLength &&
@@ -78,7 +78,7 @@ class Sentence {
  *
  * model: has encode(sources) and step(tokens, parents, memory, cache), see model.js
  * requests: [{ids: of the source, with EOS; prefix: ids that the target begins with}]
- * options: {beams, alpha, exact: how many of the hypotheses must be the best ones,
+ * options: {beams, alpha, guaranteed: how many of the hypotheses must be the best ones,
  *   maxLength(ids): length limit of a translation, earlyStopping: see search/config.py}
  * pause: called between steps, and may throw
  *

@@ -30,8 +30,8 @@ export class TextTranslator {
     return { translations: [found.slice(0, n_best)] };
   }
 
-  /** Translates sentences, best first; the first `exact` translations are the best ones. */
-  async translate(texts, code, pause, exact, prefixes = []) {
+  /** Translates sentences, best first; the first `guaranteed` translations are the best ones. */
+  async translate(texts, code, pause, guaranteed, prefixes = []) {
     const { max_source_length, beam_size, alpha, early_stopping: earlyStopping } = this.card;
     const requests = texts.map((text, n) => {
       const all = this.source.encode(code + text);
@@ -43,7 +43,7 @@ export class TextTranslator {
       return { ids, prefix, truncated: all.length > max_source_length - 1 };
     });
     const maxLength = (ids) => this.maxLength(ids);
-    const options = { beams: beam_size, alpha, exact, maxLength, earlyStopping };
+    const options = { beams: beam_size, alpha, guaranteed, maxLength, earlyStopping };
     const found = await search(this.model, requests, options, pause);
     return found.map((hypotheses, n) => hypotheses.map(({ ids, score, logProb }) => ({
       text: this.target.decode(ids),

@@ -28,7 +28,7 @@ const model = {
 };
 const maxLength = (ids) => ids.length > 1 ? ids.length + 9 : 0;
 const requests = sources.map((ids, n) => ({ ids, prefix: prefixes[n] ?? [] }));
-const options = { beams, alpha, exact, maxLength, earlyStopping: early };
+const options = { beams, alpha, guaranteed, maxLength, earlyStopping: early };
 const found = await search(model, requests, options);
 answer(found.map((row) => row.map(({ ids, score }) => [score, ids])));
 """
@@ -87,7 +87,7 @@ SOURCES = [[4, 5, 2], [2], [6, 7, 8, 9, 2], [4, 2], [11, 10, 9, 2]]
 def test_beam_search_finds_what_the_example_finds(run_script, table, beams, alpha):
     expected = load_example().search(Lattice(table), SOURCES, beams, alpha)
     values = {"table": table.tolist(), "sources": SOURCES, "prefixes": []}
-    found = run_script(SEARCH, **values, beams=beams, alpha=alpha, exact=beams, early=False)
+    found = run_script(SEARCH, **values, beams=beams, alpha=alpha, guaranteed=beams, early=False)
     assert [[ids for _, ids in row] for row in found] == [[i for _, i in row] for row in expected]
     for row, other in zip(found, expected, strict=True):
         scores = [[score for score, _ in each] for each in (row, other)]
@@ -96,11 +96,11 @@ def test_beam_search_finds_what_the_example_finds(run_script, table, beams, alph
 
 def test_prefixes_and_the_best_alone(run_script, table):
     values = {"table": table.tolist(), "sources": SOURCES, "beams": 4, "alpha": 0.6, "early": False}
-    every = run_script(SEARCH, **values, prefixes=[], exact=4)
-    best = run_script(SEARCH, **values, prefixes=[], exact=1)
+    every = run_script(SEARCH, **values, prefixes=[], guaranteed=4)
+    best = run_script(SEARCH, **values, prefixes=[], guaranteed=1)
     assert [row[0] for row in best] == [row[0] for row in every]
     prefixes = [every[0][0][1][:2], [], [7, 7, 7]]
-    found = run_script(SEARCH, **values, prefixes=prefixes, exact=4)
+    found = run_script(SEARCH, **values, prefixes=prefixes, guaranteed=4)
     assert found[0][0] == every[0][0], "the best begins with it"
     assert found[1] == [[0, []]]
     assert all(ids[:3] == [7, 7, 7] for _, ids in found[2])
@@ -111,7 +111,7 @@ def test_early_stopping(run_script):
     table = np.full((STATES, V), np.log(0.6 / (V - 1)))
     table[:, 2], table[:, 4] = np.log(0.4), np.log(0.59)
     values = {"table": table.tolist(), "sources": [[4, 2]], "prefixes": []}
-    values |= {"beams": 2, "alpha": 2.0, "exact": 1}
+    values |= {"beams": 2, "alpha": 2.0, "guaranteed": 1}
     lengths = [len(run_script(SEARCH, **values, early=early)[0][0][1]) for early in (True, False)]
     assert lengths[0] < lengths[1]
 
@@ -176,8 +176,8 @@ DOCUMENT = """import { TextTranslator } from "./text_translator.js";
 const vocabulary = { encode: (text) => text.split(/ /).map(() => 5) };
 const card = { max_source_length: 6, beam_size: 2, ...facts };
 const translator = new TextTranslator(null, vocabulary, vocabulary, card);
-translator.translate = (texts, code, pause, exact) => {
-  asked.push([texts, code, exact]);
+translator.translate = (texts, code, pause, guaranteed) => {
+  asked.push([texts, code, guaranteed]);
   return texts.map((text) => [{ text: answers[text] ?? text.replace("dog", "Hund\\n") }]);
 };
 const asked = [];
