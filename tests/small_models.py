@@ -15,7 +15,7 @@ from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SearchSettings
 from keras_transformer.search.constraints import constrained_search
-from keras_transformer.search.engine import Found
+from keras_transformer.search.engine import SearchResult
 from keras_transformer.search.ensemble import decode_target, ensemble_of
 from keras_transformer.search.greedy_search import GreedySearch
 from keras_transformer.search.sampling import Sampling
@@ -93,7 +93,7 @@ class GivenAnswers:
         ids = np.arange(len(self._written)).reshape(*shape, 1)
         ids = np.concatenate([ids, np.full((*shape, 2), EOS_ID)], axis=2)
         scores = np.array([[float(score) for _, score in row] for row in answers])
-        return Found(ids, np.full(shape, 3), scores, 2 * scores)
+        return SearchResult(ids, np.full(shape, 3), scores, 2 * scores)
 
     search_greedily = search
 

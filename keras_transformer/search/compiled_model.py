@@ -145,8 +145,8 @@ class _HeadLayout:
             return [self.split(part, [width])[0] for part, width in zip(parts, widths, strict=True)]
         count, width = len(widths), widths[0]
         if count not in self._order_to_split:
-            places = self._places([self._batch, self._length, count, self._num_heads])
-            order = tf.transpose(places, [2, 0, 3, 1])  # [count, B, H, P]
+            numbers = self._numbers([self._batch, self._length, count, self._num_heads])
+            order = tf.transpose(numbers, [2, 0, 3, 1])  # [count, B, H, P]
             self._order_to_split[count] = tf.reshape(order, [-1])
         rows = tf.gather(tf.reshape(projected, [-1, width]), self._order_to_split[count])
         shape = [count, self._batch, self._num_heads, self._length, width]
@@ -156,14 +156,14 @@ class _HeadLayout:
         """float32 [B, H, P, d] -> [B P, H d]."""
         width = heads.shape[-1]
         if self._order_to_concatenate is None:
-            places = self._places([self._batch, self._num_heads, self._length])
-            order = tf.transpose(places, [0, 2, 1])  # [B, P, H]
+            numbers = self._numbers([self._batch, self._num_heads, self._length])
+            order = tf.transpose(numbers, [0, 2, 1])  # [B, P, H]
             self._order_to_concatenate = tf.reshape(order, [-1])
         rows = tf.gather(tf.reshape(heads, [-1, width]), self._order_to_concatenate)
         return tf.reshape(rows, [self._batch * self._length, self._num_heads * width])
 
     @staticmethod
-    def _places(shape: list) -> tf.Tensor:
+    def _numbers(shape: list) -> tf.Tensor:
         """Numbers all elements of a tensor: int32 of `shape`."""
         return tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
 

@@ -21,7 +21,7 @@ from keras_transformer.fields import (
     shown,
 )
 
-Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation given another
+Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, with another as its reference
 
 
 @dataclasses.dataclass(frozen=True)

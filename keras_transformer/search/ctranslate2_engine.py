@@ -28,7 +28,7 @@ import numpy as np
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
-from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.engine import Explained, Request, Rows, SearchResult
 from keras_transformer.search.length_penalty import penalized
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -91,7 +91,7 @@ class CTranslate2Engine:
         self._search_options = search_options(settings, len(self._target_tokens))
         self._search_options["suppress_sequences"] = forbidden or None
 
-    def search(self, request: Request) -> Found:
+    def search(self, request: Request) -> SearchResult:
         received = "CTranslate2, which does not support required phrases"
         require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
         rows = self._searched(request, return_scores=True)
@@ -99,17 +99,17 @@ class CTranslate2Engine:
             rows = self._scored(request.ids, rows)
         for row in rows:
             row.sort(key=lambda each: score_of(each, request.alpha), reverse=True)
-        found = self._found(request, rows, request.guaranteed)
-        log_probs = np.full(found.lengths.shape, -math.inf, np.float32)
+        result = self._result(request, rows, request.guaranteed)
+        log_probs = np.full(result.lengths.shape, -math.inf, np.float32)
         scores = log_probs.copy()
-        for place, row in enumerate(rows):
+        for sentence, row in enumerate(rows):
             for rank, each in enumerate(row[: request.guaranteed]):
-                log_probs[place, rank] = each.log_prob
-                scores[place, rank] = score_of(each, request.alpha)
-        return found._replace(scores=scores, log_probs=log_probs)
+                log_probs[sentence, rank] = each.log_prob
+                scores[sentence, rank] = score_of(each, request.alpha)
+        return result._replace(scores=scores, log_probs=log_probs)
 
-    def search_greedily(self, request: Request) -> Found:
-        return self._found(request, self._searched(request), 1)
+    def search_greedily(self, request: Request) -> SearchResult:
+        return self._result(request, self._searched(request), 1)
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         return np.array([sum(row) for row in self._token_log_probs(source, target)], np.float32)
@@ -119,19 +119,19 @@ class CTranslate2Engine:
         require(not attention, "attention", OTHER_ENGINE, received)
         longest = max([1, *map(len, target)])
         log_probs = np.zeros([len(target), longest], np.float32)
-        for place, row in enumerate(self._token_log_probs(source, target)):
-            log_probs[place, : len(row)] = row
+        for sentence, row in enumerate(self._token_log_probs(source, target)):
+            log_probs[sentence, : len(row)] = row
         alignment = np.zeros([len(target), longest], np.int32)
         by_length = collections.defaultdict(list)
-        for place, (ids, targets) in enumerate(zip(source, target, strict=True)):
+        for sentence, (ids, targets) in enumerate(zip(source, target, strict=True)):
             if len(ids) > 1 and len(targets) > 0:  # all tokens are aligned to a lone EOS
-                by_length[len(targets)].append(place)
-        for length, places in by_length.items():
+                by_length[len(targets)].append(sentence)
+        for length, sentences in by_length.items():
             # With alternatives, CTranslate2 processes a prefix at once, as in training.
-            alignment[places, :length] = self._aligned(
-                [source[place] for place in places],
+            alignment[sentences, :length] = self._aligned(
+                [source[sentence] for sentence in sentences],
                 length,
-                target_prefix=[[self._target_tokens[id_] for id_ in target[i]] for i in places],
+                target_prefix=[[self._target_tokens[id_] for id_ in target[i]] for i in sentences],
                 return_alternatives=True,
             )
         return Explained(log_probs, alignment)
@@ -140,21 +140,21 @@ class CTranslate2Engine:
         """Returns each sentence's hypotheses, unordered; an empty one for an empty sentence."""
         limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
         eos = self._target_tokens[EOS_ID]
-        found = [[Hypothesis([], 0.0, [])] for _ in request.ids]
-        places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
-        longest = max((limits[place] for place in places), default=0)
+        hypotheses = [[Hypothesis([], 0.0, [])] for _ in request.ids]
+        sentences = [sentence for sentence, ids in enumerate(request.ids) if len(ids) > 1]
+        longest = max((limits[sentence] for sentence in sentences), default=0)
         by_limit = collections.defaultdict(list)
-        for place, row in self._translated(request, places, longest, **options):
-            found[place] = within(row, limits[place], eos)
-            if not found[place]:
-                by_limit[limits[place]].append(place)
+        for sentence, row in self._translated(request, sentences, longest, **options):
+            hypotheses[sentence] = within(row, limits[sentence], eos)
+            if not hypotheses[sentence]:
+                by_limit[limits[sentence]].append(sentence)
         for limit, remaining in by_limit.items():
-            for place, row in self._translated(request, remaining, limit, **options):
-                found[place] = within(row, limit, eos)
-        return found
+            for sentence, row in self._translated(request, remaining, limit, **options):
+                hypotheses[sentence] = within(row, limit, eos)
+        return hypotheses
 
     def _translated(
-        self, request: Request, places: Sequence[int], limit: int, **options: Any
+        self, request: Request, sentences: Sequence[int], limit: int, **options: Any
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Yields the indices of some sentences, and CTranslate2's hypotheses for them.
 
@@ -162,13 +162,13 @@ class CTranslate2Engine:
             limit: the maximum number of tokens in a hypothesis.
             options: further options of `translate_batch`.
         """
-        if not places:
+        if not sentences:
             return
         prefix = None
         if has_prefix(request):
-            prefix = [self._target(request.prefix[place]) for place in places]
+            prefix = [self._target(request.prefix[sentence]) for sentence in sentences]
         results = self._translator.translate_batch(
-            [self._source(request.ids[place]) for place in places],
+            [self._source(request.ids[sentence]) for sentence in sentences],
             target_prefix=prefix,
             max_decoding_length=limit,
             min_decoding_length=min(max(self._options.min_length - 1, 0), limit - 1),
@@ -177,34 +177,36 @@ class CTranslate2Engine:
             **options,
         )
         aligned = request.aligned or [False] * len(request.ids)
-        for place, result in zip(places, results, strict=True):
+        for sentence, result in zip(sentences, results, strict=True):
             hypotheses = result.hypotheses
             scores = result.scores or [0.0] * len(hypotheses)
             # Each access to this property makes lists of all weights.
-            attention = result.attention if aligned[place] else [[]] * len(hypotheses)
+            attention = result.attention if aligned[sentence] else [[]] * len(hypotheses)
             rows = zip(hypotheses, scores, attention, strict=True)
-            yield place, [Hypothesis(*row) for row in rows if row[1] > NONE]
+            yield sentence, [Hypothesis(*row) for row in rows if row[1] > NONE]
 
-    def _found(self, request: Request, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:
+    def _result(
+        self, request: Request, rows: Sequence[Sequence[Hypothesis]], count: int
+    ) -> SearchResult:
         """Returns each sentence's first `count` hypotheses, without scores."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
-        aligned = {place for place, is_aligned in enumerate(request.aligned) if is_aligned}
+        aligned = {sentence for sentence, is_aligned in enumerate(request.aligned) if is_aligned}
         alignment = np.zeros_like(ids) if aligned else None
         lengths = np.zeros([len(rows), count], np.int32)
-        for place, row in enumerate(rows):
+        for sentence, row in enumerate(rows):
             for rank, each in enumerate(row[:count]):
                 length = len(each.tokens)
-                ids[place, rank, :length] = [self._target_ids[token] for token in each.tokens]
-                if place in aligned and length > 0:
-                    alignment[place, rank, :length] = np.argmax(each.attention, axis=1)
-                lengths[place, rank] = length
-        places = [place for place in sorted(aligned) if len(request.ids[place]) > 1]
-        if self._search_options["beam_size"] > 1 and places:
+                ids[sentence, rank, :length] = [self._target_ids[token] for token in each.tokens]
+                if sentence in aligned and length > 0:
+                    alignment[sentence, rank, :length] = np.argmax(each.attention, axis=1)
+                lengths[sentence, rank] = length
+        sentences = [sentence for sentence in sorted(aligned) if len(request.ids[sentence]) > 1]
+        if self._search_options["beam_size"] > 1 and sentences:
             # A beam search returns the attention of another sentence for the first token.
-            first = self._aligned([request.ids[place] for place in places], 1)
-            alignment[places, :, 0] = first
-        return Found(ids, lengths, None, None, alignment)
+            first = self._aligned([request.ids[sentence] for sentence in sentences], 1)
+            alignment[sentences, :, 0] = first
+        return SearchResult(ids, lengths, None, None, alignment)
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Replaces the hypotheses' log probabilities by the model's own."""
@@ -275,7 +277,7 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
     """Returns the options of `translate_batch` that are fixed for all searches."""
     options = settings.options
     sampling = options.sampling
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "max_batch_size": max(BATCH_HYPOTHESES // options.beam_size, 1),
         "max_input_length": 0,
         "length_penalty": 0,  # so that scores are log probabilities
@@ -285,13 +287,13 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
         "num_hypotheses": options.beam_size,
     }
     if sampling is not None:
-        found["beam_size"] = 1
+        arguments["beam_size"] = 1
         if sampling.top_k == 1:
-            found["num_hypotheses"] = 1  # otherwise all would be the same
-        found["sampling_topk"] = min(sampling.top_k, vocab_size)
-        found["sampling_topp"] = sampling.top_p
-        found["sampling_temperature"] = sampling.temperature
-    return found
+            arguments["num_hypotheses"] = 1  # otherwise all would be the same
+        arguments["sampling_topk"] = min(sampling.top_k, vocab_size)
+        arguments["sampling_topp"] = sampling.top_p
+        arguments["sampling_temperature"] = sampling.temperature
+    return arguments
 
 
 def has_prefix(request: Request) -> bool:

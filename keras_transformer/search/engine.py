@@ -40,7 +40,7 @@ class Request(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """K hypotheses for each of B sources, best first.
 
     Missing hypotheses have length 0 and score -inf. An empty sentence has the empty hypothesis,
@@ -84,10 +84,10 @@ class Engine(Protocol):
     streams: int
     functions: Sequence[str]
 
-    def search(self, request: Request) -> Found:
+    def search(self, request: Request) -> SearchResult:
         """Finds the best hypotheses."""
 
-    def search_greedily(self, request: Request) -> Found:
+    def search_greedily(self, request: Request) -> SearchResult:
         """Finds the single hypothesis of greedy search; may omit scores, which take time."""
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:

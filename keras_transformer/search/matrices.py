@@ -179,20 +179,20 @@ def require_int8(argument: str) -> None:
 
     int8_matrix_of_twos = int8_matrix(np.full((2, 3), 2, np.float32))
     try:
-        found = two_times_two().numpy().tolist()
+        product = two_times_two().numpy().tolist()
     except Exception as error:  # any error: the operation or its kernel is missing
-        found = type(error).__name__
-    if found != [[4.0] * 3]:
+        product = type(error).__name__
+    if product != [[4.0] * 3]:
         rule = "must run in a TensorFlow with oneDNN's int8 product, such as on x86; "
         rule += "export with weights=bfloat16 instead"
-        raise InputError(argument, rule, f"int8 weights, whose product gives {found}")
+        raise InputError(argument, rule, f"int8 weights, whose product gives {product}")
 
 
 def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """[D, E] and int32 [...] -> [..., D]."""
     depth, width = matrix.shape
-    places = ids[..., None] + tf.range(depth) * width
-    return tf.gather(tf.reshape(matrix, [-1]), places)
+    indices = ids[..., None] + tf.range(depth) * width
+    return tf.gather(tf.reshape(matrix, [-1]), indices)
 
 
 def _in_full(products: ScaledRows) -> tf.Tensor:

@@ -27,15 +27,15 @@ def banned_logits(
     Returns:
         int32 [N, 3], rows of sentence, hypothesis and token.
     """
-    found = [
+    restricted = [
         too_short(ids, position, max_lengths, settings),
         repeated(ids, position, settings.options.no_repeat_ngram_size),
         forbidden(ids, position, settings.forbidden),
     ]
-    tokens, banned = (tf.concat(parts, axis=2) for parts in zip(*found, strict=True))
-    places = tf.where(banned)  # [N, 3]
-    tokens = tf.gather_nd(tokens, places)  # [N]
-    return tf.concat([tf.cast(places[:, :2], tf.int32), tokens[:, None]], axis=1)
+    tokens, banned = (tf.concat(parts, axis=2) for parts in zip(*restricted, strict=True))
+    indices = tf.where(banned)  # [N, 3]
+    tokens = tf.gather_nd(tokens, indices)  # [N]
+    return tf.concat([tf.cast(indices[:, :2], tf.int32), tokens[:, None]], axis=1)
 
 
 def too_short(
@@ -52,8 +52,8 @@ def repeated(ids: tf.Tensor, position: tf.Tensor, size: int) -> tuple[tf.Tensor,
 
     Returns tokens int32 and banned bool, [B, K, L] each; with size 0, nothing is banned.
     """
-    places = tf.range(tf.shape(ids)[2])
-    banned = tf.fill(tf.shape(ids), size > 0) & (places >= size - 1) & (places < position)
+    positions = tf.range(tf.shape(ids)[2])
+    banned = tf.fill(tf.shape(ids), size > 0) & (positions >= size - 1) & (positions < position)
     for back in range(1, size):
         last = ids[:, :, tf.maximum(position - back, 0)]  # [B, K]
         banned &= tf.roll(ids, back, axis=2) == last[:, :, None]
@@ -72,9 +72,9 @@ def forbidden(
     beginnings = np.full([len(phrases), longest - 1], anything, "int32")  # [P, M]
     for row, phrase in zip(beginnings, phrases, strict=True):
         row[longest - len(phrase) :] = phrase[:-1]
-    places = position + tf.range(1 - longest, 0)  # [M]
-    written = tf.gather(ids, tf.maximum(places, 0), axis=2)  # [B, K, M]
-    same = (written[:, :, None] == beginnings) & (places >= 0)  # [B, K, P, M]
+    positions = position + tf.range(1 - longest, 0)  # [M]
+    written = tf.gather(ids, tf.maximum(positions, 0), axis=2)  # [B, K, M]
+    same = (written[:, :, None] == beginnings) & (positions >= 0)  # [B, K, P, M]
     banned = tf.reduce_all(same | (beginnings == anything), axis=3)  # [B, K, P]
     last_ids = tf.constant([phrase[-1] for phrase in phrases], tf.int32)
     return tf.broadcast_to(last_ids, tf.shape(banned)), banned

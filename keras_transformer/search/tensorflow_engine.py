@@ -18,7 +18,7 @@ from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.constraints import constrained_search
-from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.engine import Explained, Request, Rows, SearchResult
 from keras_transformer.search.ensemble import Ensemble, decode_target
 from keras_transformer.search.greedy_search import GreedySearch
 from keras_transformer.search.sampling import Sampling
@@ -229,7 +229,7 @@ class TensorFlowEngine:
         self.functions = sorted(graphs.named)
         self.streams = streams()
 
-    def search(self, request: Request) -> Found:
+    def search(self, request: Request) -> SearchResult:
         source, prefix = padded(request.ids), _padded_prefix(request)
         inputs = {
             "source": source,
@@ -238,34 +238,36 @@ class TensorFlowEngine:
             "alpha": tf.constant(request.alpha, tf.float32),
         }
         if request.phrases is None:
-            found = self._call(self._aligned("search_ids", request), **inputs)
+            outputs = self._call(self._aligned("search_ids", request), **inputs)
         else:
             rule = "must be used with an export made with constraints"
             exists = "constrain_ids" in self.graphs.named
             require(exists, "required_phrases", rule, "one without them")
-            found = self._call("constrain_ids", phrases=_padded_phrases(request.phrases), **inputs)
-        require_finite(~np.isnan(found["score"]), "scores")
-        scores = found["score"], found["log_prob"]
-        return Found(found["ids"], found["length"], *scores, found.get("alignment"))
+            outputs = self._call(
+                "constrain_ids", phrases=_padded_phrases(request.phrases), **inputs
+            )
+        require_finite(~np.isnan(outputs["score"]), "scores")
+        scores = outputs["score"], outputs["log_prob"]
+        return SearchResult(outputs["ids"], outputs["length"], *scores, outputs.get("alignment"))
 
-    def search_greedily(self, request: Request) -> Found:
+    def search_greedily(self, request: Request) -> SearchResult:
         if "greedy_ids" not in self.graphs.named:
             return self.search(request)
         inputs = {"source": padded(request.ids), "prefix": _padded_prefix(request)}
-        found = self._call(self._aligned("greedy_ids", request), **inputs)
-        require_finite(found["is_finite"], "logits")
-        return Found(found["ids"], found["length"], None, None, found.get("alignment"))
+        outputs = self._call(self._aligned("greedy_ids", request), **inputs)
+        require_finite(outputs["is_finite"], "logits")
+        return SearchResult(outputs["ids"], outputs["length"], None, None, outputs.get("alignment"))
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
-        found = self._call("score_ids", source=padded(source), target=padded(target))
-        require_finite(~np.isnan(found["log_prob"]), "log-probabilities")
-        return found["log_prob"]
+        outputs = self._call("score_ids", source=padded(source), target=padded(target))
+        require_finite(~np.isnan(outputs["log_prob"]), "log-probabilities")
+        return outputs["log_prob"]
 
     def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
         name = "attention_ids" if attention else "align_ids"
-        found = self._call(name, source=padded(source), target=padded(target))
-        require_finite(~np.isnan(found["log_probs"]), "log-probabilities")
-        return Explained(**found)
+        outputs = self._call(name, source=padded(source), target=padded(target))
+        require_finite(~np.isnan(outputs["log_probs"]), "log-probabilities")
+        return Explained(**outputs)
 
     def _aligned(self, name: str, request: Request) -> str:
         """Returns the name of the graph that aligns, too, if needed; some exports have none."""

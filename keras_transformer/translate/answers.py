@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_transformer.language_codes import is_code
-from keras_transformer.search.engine import Explained, Found, Rows
+from keras_transformer.search.engine import Explained, Rows, SearchResult
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import spelled
 
@@ -90,7 +90,7 @@ class PairAttention(NamedTuple):
 
 
 def translations(
-    hypotheses: Found, vocabularies: VocabularyPair, truncated: Sequence[bool]
+    hypotheses: SearchResult, vocabularies: VocabularyPair, truncated: Sequence[bool]
 ) -> list[list[Translation]]:
     """Makes the answers for a batch.
 

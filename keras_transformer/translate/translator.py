@@ -19,7 +19,7 @@ from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.progress import progress_bar
-from keras_transformer.search.engine import Engine, Explained, Found, Request, Rows, select
+from keras_transformer.search.engine import Engine, Explained, Request, Rows, SearchResult, select
 from keras_transformer.search.streams import in_streams
 from keras_transformer.store.card import ModelCard
 from keras_transformer.translate.answer_counts import AnswerCounts
@@ -144,8 +144,8 @@ class Translator:
             target_prefixes: a prefix for the translations of each text, "" for none. A prefix
                 should end at a word boundary, as its subwords are kept. Spaces around it are
                 ignored. The translation of a blank text is always empty.
-            aligned: whether to return only the guaranteed translations (`n_best` of `load`), with their
-                alignments (`pair`).
+            aligned: whether to return only the guaranteed translations (`n_best` of `load`), with
+                their alignments (`pair`).
             required_phrases: phrases that the translations of each text must contain, encoded like
                 forbidden ones.
             scores: whether to compute scores. Greedy search is faster without them; they are None.
@@ -412,7 +412,11 @@ class Translator:
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
 
     def _align_guaranteed(
-        self, request: Request, hypotheses: Found, answers: list[list[Translation]], scores: bool
+        self,
+        request: Request,
+        hypotheses: SearchResult,
+        answers: list[list[Translation]],
+        scores: bool,
     ) -> None:
         """Replaces a batch's answers that need alignments by the guaranteed ones, aligned.
 

@@ -12,7 +12,7 @@ from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.search.alignment import alignment
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
-from keras_transformer.search.engine import Found, Request
+from keras_transformer.search.engine import Request, SearchResult
 from keras_transformer.search.ensemble import Ensemble
 from keras_transformer.search.streams import streams
 from keras_transformer.search.tensorflow_engine import (
@@ -494,5 +494,5 @@ def test_the_cache_of_an_ensemble_has_the_layers_of_all_models(make_model):
 
 def test_hypotheses_without_eos_are_unfinished():
     ids = np.array([[[7, EOS_ID, PAD_ID], [7, 8, 9], [PAD_ID] * 3], [[PAD_ID] * 3] * 3], np.int32)
-    found = Found(ids, np.array([[2, 3, 0], [0, 0, 0]], np.int32), None, None)
+    found = SearchResult(ids, np.array([[2, 3, 0], [0, 0, 0]], np.int32), None, None)
     assert found.unfinished.tolist() == [[False, True, False], [False, False, False]]

@@ -18,7 +18,7 @@ from keras_transformer.documents.formats import read_document
 from keras_transformer.markup import well_formed
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
-from keras_transformer.search.engine import Found
+from keras_transformer.search.engine import SearchResult
 from keras_transformer.search.weights import variables_of
 from keras_transformer.store.stored_model import trained_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
@@ -457,7 +457,7 @@ def test_translations_leave_out_what_does_not_exist(characters):
         for place, text in enumerate(texts):
             ids[0, place, : len(text)] = [ord(letter) + 4 for letter in text]
         lengths = np.array([[len(text) for text in texts]])
-        one_sentence = Found(ids, lengths, np.array([scores]), np.array([log_probs]))
+        one_sentence = SearchResult(ids, lengths, np.array([scores]), np.array([log_probs]))
         return translations(one_sentence, characters, [False])
 
     assert found(["ab", ""], [-1.5, -math.inf], [-3.0, -math.inf]) == [
