@@ -51,6 +51,7 @@ from keras_transformer.store.model_path import ModelPath
 from keras_transformer.store.opening import open_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import describe_unknown_training
+from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
@@ -358,7 +359,7 @@ def test_n_best(parts, translators, bpe):
     assert cut == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
-    assert blank == [("", 0.0, 0.0, 0, False, False, False)], "and no other beam"
+    assert blank == [Translation("", 0.0, 0.0, 0)], "and no other beam"
 
 
 @pytest.mark.parametrize("kind", KINDS)
