@@ -1,8 +1,9 @@
 """Imports a model as a model directory: a Marian model (OPUS-MT), a .keras file or an export.
 
 A Marian model is one of the Hugging Face hub, which is downloaded, or a directory in Hugging Face's
-format or in Marian's own: see keras_transformer/importing/marian.py. Only weights are read, no
-code. The other programs use the result like a model directory written by bin/train.py.
+format or in Marian's own: see keras_transformer/importing/marian.py. SMaLL-100 is imported in the
+same way. Only weights are read, no code. The other programs use the result like a model directory
+written by bin/train.py.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)

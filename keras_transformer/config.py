@@ -77,7 +77,7 @@ class TransformerConfig:
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
     # Sinusoids, section 3.5, or learned positions, Table 3's row E; "rotary" came after the paper
-    # (arXiv 2104.09864), and "marian" is for the sinusoids of Marian's models.
+    # (arXiv 2104.09864), and "marian" and "m2m100" are for the sinusoids of such models.
     positions: Annotated[str, one_of(*POSITIONS)] = "sinusoidal"
     max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all

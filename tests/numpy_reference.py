@@ -156,8 +156,9 @@ def transformer(
             return scaled
         if positions == "learned":
             return scaled + weights[f"{side}_positions/embeddings"][: len(ids)] * np.sqrt(d_model)
-        divisor = d_model - 2 if positions == "marian" else d_model
-        return scaled + positional_encoding(len(ids), d_model, divisor)
+        divisor = d_model if positions == "sinusoidal" else d_model - 2
+        first = 2 if positions == "m2m100" else 0
+        return scaled + positional_encoding(first + len(ids), d_model, divisor)[first:]
 
     def attend(prefix, x, memory, allowed):
         paths = [f"{prefix}/{name}" for name in ("query", "key", "value", "output")]

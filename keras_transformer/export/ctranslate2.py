@@ -44,7 +44,7 @@ from keras_transformer.store.card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 # The kinds of positions that CTranslate2 computes, as a table or as its own rotation.
-KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
+KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
 # Minimum rows in the table of sinusoids: more than CTranslate2 reads or writes by default.
 POSITIONS = 2048
 

@@ -29,7 +29,7 @@ from keras_transformer.search.weights import (
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
 # The kinds of positions that the Writer computes.
-KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
+KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
 
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
@@ -208,7 +208,8 @@ class Writer:
             table = graph.weight(table.numpy() * np.float32(config.d_model**0.5))
             return graph.node("Add", x, graph.node("Gather", table, self._whole_positions))
         if isinstance(kind, Sinusoidal):
-            angles = self._angles(frequencies(config.d_model, kind.divisor(config.d_model)))
+            rates = frequencies(config.d_model, kind.divisor(config.d_model))
+            angles = self._angles(rates, kind.first)
             is_even = graph.weight(np.arange(config.d_model) % 2 == 0)
             sines, cosines = graph.node("Sin", angles), graph.node("Cos", angles)
             return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
@@ -228,10 +229,16 @@ class Writer:
         scales = graph.node("Unsqueeze", scales, graph.weight([-1]))
         return graph.node("Mul", graph.node("Cast", vectors, to=FLOAT), scales)
 
-    def _angles(self, rates: np.ndarray) -> str:
-        """Returns the angles of positions, float32 [P, 2 E], for rates [E], each twice."""
+    def _angles(self, rates: np.ndarray, first: int = 0) -> str:
+        """Returns the angles of positions, float32 [P, 2 E], for rates [E], each twice.
+
+        Args:
+            rates: in radians per position.
+            first: the position of the first token.
+        """
         graph = self.graph
-        positions = graph.node("Unsqueeze", self.positions, graph.weight([1]))  # [P, 1]
+        positions = graph.node("Add", self.positions, self.number(first))
+        positions = graph.node("Unsqueeze", positions, graph.weight([1]))  # [P, 1]
         return graph.node("Mul", positions, graph.weight(np.repeat(rates, 2).astype(np.float32)))
 
     def rotated(self, heads: str) -> str:

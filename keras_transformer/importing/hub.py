@@ -14,7 +14,7 @@ from typing import NamedTuple
 from absl import logging
 
 from keras_transformer.errors import InputError, install_command, reason
-from keras_transformer.importing.hugging_face import OTHER_FILES, weights_file
+from keras_transformer.importing.hugging_face import OTHER_FILES, check_supported, weights_file
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.tensors import require_reader
 from keras_transformer.importing.yaml_map import read_yaml
@@ -93,8 +93,10 @@ def download(repository: str, revision: str | None = None) -> HubModel:
         found = hub.model_info(repository, revision=revision)
         weights = weights_file([file.rfilename for file in found.siblings], url)
         require_reader(Path(weights))
-        wanted = [CARD, *OTHER_FILES, weights]
-        folder = snapshot_download(repository, revision=found.sha, allow_patterns=wanted)
+        small_files = [CARD, *OTHER_FILES]
+        folder = snapshot_download(repository, revision=found.sha, allow_patterns=small_files)
+        check_supported(Path(folder))  # before hundreds of megabytes
+        snapshot_download(repository, revision=found.sha, allow_patterns=[weights])
     return HubModel(Path(folder), repository, found.sha, url)
 
 

@@ -1,25 +1,26 @@
-"""Marian models in Hugging Face's format.
+"""Marian models and SMaLL-100 in Hugging Face's format.
 
-A directory with config.json, weights in one of WEIGHT_FILES, source.spm, target.spm and vocab.json;
-target_vocab.json if the vocabularies are separate; and optionally generation_config.json and
-tokenizer_config.json.
+A directory with config.json, weights in one of WEIGHT_FILES, and optionally generation_config.json
+and tokenizer_config.json. Marian's vocabularies are source.spm, target.spm and vocab.json, and
+target_vocab.json if they are separate; see small100.py for SMaLL-100's.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, Size, from_json
+from keras_transformer.fields import Count, Size, from_json, shown
 from keras_transformer.files.json_files import read_json
+from keras_transformer.importing import small100
 from keras_transformer.importing.marian_model import (
     MarianModel,
     make_config,
     names_of_layers,
     require_values,
 )
-from keras_transformer.importing.sentencepiece_pieces import read_pieces
+from keras_transformer.importing.sentencepiece_pieces import Pieces, read_pieces
 from keras_transformer.importing.tensors import read_tensors
 
 # The first one that a directory has is read: the other packages are smaller than PyTorch.
@@ -28,6 +29,7 @@ WEIGHT_FILES = ("model.safetensors", "tf_model.h5", "pytorch_model.bin")
 OTHER_FILES = (
     *("config.json", "generation_config.json", "tokenizer_config.json"),
     *("source.spm", "target.spm", "vocab.json", "target_vocab.json"),
+    *("sentencepiece.bpe.model", small100.TOKENIZER),
 )
 # The options in config.json that are fields of TransformerConfig.
 OPTION_NAMES = {
@@ -41,6 +43,7 @@ OPTION_NAMES = {
 # The types of other options.
 OPTION_TYPES = {
     "decoder_start_token_id": Count,
+    "vocab_size?": Size,
     "max_position_embeddings?": Size,
     "scale_embedding?": bool,
     "share_encoder_decoder_embeddings?": bool,
@@ -76,11 +79,26 @@ LAYER_NAMES = {
     "feed_forward_norm/gamma": "final_layer_norm.weight",
     "feed_forward_norm/beta": "final_layer_norm.bias",
 }
+LAST_NORM_NAMES = {
+    "encoder/last_norm/gamma": ("model.encoder.layer_norm.weight",),
+    "encoder/last_norm/beta": ("model.encoder.layer_norm.bias",),
+    "decoder/last_norm/gamma": ("model.decoder.layer_norm.weight",),
+    "decoder/last_norm/beta": ("model.decoder.layer_norm.bias",),
+}
 SHARED_MATRIX = "model.shared.weight"
 SOURCE_MATRIX = "model.encoder.embed_tokens.weight"
 TARGET_MATRIX = "model.decoder.embed_tokens.weight"
 LOGITS_MATRIX = "lm_head.weight"
 LOGITS_BIAS = "final_logits_bias"
+
+
+class _Architecture(NamedTuple):
+    """What distinguishes the models of a "model_type"."""
+
+    read_vocabularies: Callable[[Path, dict[str, Any]], tuple[Pieces, Pieces]]
+    required_options: dict[str, Any]  # the only values supported
+    fields: dict[str, Any]  # of TransformerConfig
+    names: dict[str, tuple[str, ...]]  # of tensors outside the layers
 
 
 def read_hugging_face(path: Path) -> MarianModel:
@@ -95,16 +113,10 @@ def read_hugging_face(path: Path) -> MarianModel:
     has_shared_vocabulary = options.get("share_encoder_decoder_embeddings", True)
     is_tied = options.get("tie_word_embeddings", True)
 
-    target_ids = "vocab.json" if has_shared_vocabulary else "target_vocab.json"
-    start_id = options["decoder_start_token_id"]
-    source = read_pieces(path / "source.spm", path / "vocab.json", start_id)
-    target = read_pieces(path / "target.spm", path / target_ids, start_id)
-
+    architecture = ARCHITECTURES[options["model_type"]]
+    source, target = architecture.read_vocabularies(path, options)
     wanted = {
-        "normalize_before": False,
-        "normalize_embedding": False,
-        "add_final_layer_norm": False,
-        "static_position_embeddings": True,
+        **architecture.required_options,
         "decoder_attention_heads": options.get("encoder_attention_heads"),
         "decoder_ffn_dim": options.get("encoder_ffn_dim"),
         "eos_token_id": int(target.rows[EOS_ID]),
@@ -120,11 +132,12 @@ def read_hugging_face(path: Path) -> MarianModel:
         tie_embeddings=is_tied,
         scale_embeddings=options.get("scale_embedding", False),
         norm_epsilon=1e-5,  # torch.nn.LayerNorm's
+        **architecture.fields,
     )
 
     file = path / weights_file([file.name for file in path.iterdir()], path)
     names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
-    names |= _names_of_embeddings(has_shared_vocabulary, is_tied)
+    names |= architecture.names | _names_of_embeddings(has_shared_vocabulary, is_tied)
     return MarianModel(
         file,
         tensors=_read_weights(file),
@@ -152,9 +165,57 @@ def _read_options(folder: Path) -> dict[str, Any]:
     if generation_file.is_file():
         options |= read_json(generation_file)
     kind = options.get("model_type")
-    rule = "must be marian, the only one that can be imported"
-    require(kind == "marian", "model_type", rule, kind, config_file)
+    rule = f"must be one of {', '.join(ARCHITECTURES)}"
+    require(
+        isinstance(kind, str) and kind in ARCHITECTURES,
+        "model_type",
+        rule,
+        shown(kind),
+        config_file,
+    )
     return from_json(OPTION_TYPES, options, config_file)
+
+
+def check_supported(path: Path) -> None:
+    """Checks all files of a directory but the weights, which may not be there yet.
+
+    Raises:
+        InputError: if a file is missing or damaged, or the model is of a kind that cannot be
+            imported.
+    """
+    options = _read_options(path)
+    ARCHITECTURES[options["model_type"]].read_vocabularies(path, options)
+
+
+def _read_marian_vocabularies(path: Path, options: dict[str, Any]) -> tuple[Pieces, Pieces]:
+    is_shared = options.get("share_encoder_decoder_embeddings", True)
+    target_ids = "vocab.json" if is_shared else "target_vocab.json"
+    start_id = options["decoder_start_token_id"]
+    source = read_pieces(path / "source.spm", path / "vocab.json", start_id)
+    target = read_pieces(path / "target.spm", path / target_ids, start_id)
+    return source, target
+
+
+# By config.json's "model_type".
+ARCHITECTURES = {
+    "marian": _Architecture(
+        _read_marian_vocabularies,
+        required_options={
+            "normalize_before": False,
+            "normalize_embedding": False,
+            "add_final_layer_norm": False,
+            "static_position_embeddings": True,
+        },
+        fields={},
+        names={},
+    ),
+    "m2m_100": _Architecture(
+        small100.read_vocabularies,
+        required_options={},
+        fields={"norm": "pre", "positions": "m2m100"},
+        names=LAST_NORM_NAMES,
+    ),
+}
 
 
 def weights_file(names: Collection[str], place: str | Path) -> str:

@@ -4,6 +4,7 @@ The ids in a model's files are converted to this library's, whose special ids co
 BOS, EOS and unknown pieces. All other pieces follow in their original order.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,12 @@ class Pieces(NamedTuple):
         return int(self.rows.max()) + 1
 
 
-def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_ROW) -> Pieces:
+def read_pieces(
+    sentencepiece_model: Path,
+    id_file: Path,
+    start_id: int = NEW_ROW,
+    further_pieces: Sequence[str] = (),
+) -> Pieces:
     """Reads the vocabulary of one side.
 
     Args:
@@ -38,6 +44,7 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
         id_file: maps pieces to ids: a JSON or YAML map, or a SentencePiece model (*.spm), whose
             pieces are numbered.
         start_id: the id in the files with which decoding starts; NEW_ROW if it is not in them.
+        further_pieces: pieces whose ids follow those in the file.
 
     Raises:
         InputError: if a file is missing or damaged, or the ids are not a valid vocabulary.
@@ -45,6 +52,7 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
         ids = _read_ids(processor, id_file)
+        ids |= {piece: number for number, piece in enumerate(further_pieces, start=len(ids))}
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError, TypeError) as error:

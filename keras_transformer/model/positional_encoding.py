@@ -17,8 +17,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     Args:
         positions: the kind of positions: "sinusoidal" for the sinusoids of section 3.5; "learned"
-            for a table of vectors (Table 3, row E); "marian" for the Marian toolkit's sinusoids; or
-            "rotary". model/positions.py has a class for each.
+            for a table of vectors (Table 3, row E); "marian" and "m2m100" for the sinusoids of such
+            models; or "rotary". model/positions.py has a class for each.
         max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 

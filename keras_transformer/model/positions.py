@@ -88,15 +88,23 @@ class AddedPositions(PositionKind, abc.ABC):
 
 
 class Sinusoidal(AddedPositions):
-    """The sinusoids of section 3.5, computed in float32."""
+    """The sinusoids of section 3.5, computed in float32.
+
+    Attributes:
+        first: the position of the first token.
+    """
 
     even_width = True
+    first = 0
 
     def divisor(self, d_model: int) -> int:
         """Returns the divisor of 2i in the exponent."""
         return d_model
 
     def vectors(self, positions, d_model: int, rows=None):
+        from keras import ops
+
+        positions = ops.cast(positions, "float32") + self.first
         return sinusoids(positions, d_model, self.divisor(d_model))
 
 
@@ -109,6 +117,12 @@ class Marian(Sinusoidal):
 
     def divisor(self, d_model: int) -> int:
         return d_model - 2
+
+
+class M2M100(Marian):
+    """Marian's sinusoids, counted from 2, as in fairseq and M2M-100 (Fan et al. 2020)."""
+
+    first = 2
 
 
 class Learned(AddedPositions):
@@ -136,6 +150,7 @@ POSITIONS: dict[str, PositionKind] = {
     "sinusoidal": Sinusoidal(),
     "learned": Learned(),
     "marian": Marian(),
+    "m2m100": M2M100(),
     "rotary": Rotary(),
 }
 

@@ -53,6 +53,7 @@ OPTIONS = {
     "unscaled embeddings": {"scale_embeddings": False},
     "large epsilon": {"norm_epsilon": 0.1},
     "Marian's positions": {"positions": "marian"},
+    "M2M-100's positions": {"positions": "m2m100"},
     "learned positions": {"positions": "learned", "max_positions": 64},
     "rotary positions": {"positions": "rotary"},
     "rotary positions, narrow values": {"positions": "rotary", "d_v": 5},

@@ -52,6 +52,7 @@ OPTIONS = {
         "scale_embeddings": False,
         "norm_epsilon": 0.1,
     },
+    "M2M-100's": {"positions": "m2m100", "norm": "pre", "attention_bias": True},
     "learned, window, two vocabularies": {
         "positions": "learned",
         "max_positions": LENGTH,

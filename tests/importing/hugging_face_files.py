@@ -1,10 +1,11 @@
-"""Marian models with random weights in Hugging Face's format, written without its libraries."""
+"""Models with random weights in Hugging Face's format, written without its libraries."""
 
 import json
 import re
 
 import h5py
 import numpy as np
+import sentencepiece
 from safetensors.numpy import save_file
 
 from tests.importing import marian_files
@@ -13,9 +14,9 @@ CARD = "---\nlanguage:\n- de\n- en\nlicense: cc-by-4.0\n---\n\n# German to Engli
 SHARED = "model.shared"  # the layer and the scope of the embeddings
 # Parts of Hugging Face's names, by the parts of Marian's.
 LAYERS = {
-    r"self_Wo_ln_": "self_attn_layer_norm.",
-    r"context_Wo_ln_": "encoder_attn_layer_norm.",
-    r"ffn_ffn_ln_": "final_layer_norm.",
+    r"self_Wo_ln_.+": "self_attn_layer_norm.",
+    r"context_Wo_ln_.+": "encoder_attn_layer_norm.",
+    r"ffn_ffn_ln_.+": "final_layer_norm.",
     r"self_[Wb]o": "self_attn.out_proj.",
     r"context_[Wb]o": "encoder_attn.out_proj.",
     r"self_[Wb](\w)": r"self_attn.\1_proj.",
@@ -36,22 +37,14 @@ def write_model(folder, kind):
     (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
     options, weights = marian_files.draw("post", "swish", (2, 1), [len(pieces)], tied=True)
     pad_id = len(pieces) - 1
-    config = {
-        "model_type": "marian",
-        "d_model": marian_files.D_MODEL,
-        "encoder_layers": 2,
-        "decoder_layers": 1,
-        "encoder_attention_heads": marian_files.HEADS,
-        "decoder_attention_heads": marian_files.HEADS,
-        "encoder_ffn_dim": marian_files.D_FF,
-        "decoder_ffn_dim": marian_files.D_FF,
-        "activation_function": "swish",
-        "scale_embedding": True,
-        "eos_token_id": 0,
-        "pad_token_id": pad_id,
-        "decoder_start_token_id": pad_id,
-    }
-    (folder / "config.json").write_text(json.dumps(config))
+    write_config(
+        folder,
+        model_type="marian",
+        activation_function="swish",
+        eos_token_id=0,
+        pad_token_id=pad_id,
+        decoder_start_token_id=pad_id,
+    )
     (folder / "README.md").write_text(CARD)
     write_languages(folder, "de", "en")
     tensors = pytorch_tensors(weights)
@@ -60,6 +53,51 @@ def write_model(folder, kind):
     else:
         write_tf_model(folder / "tf_model.h5", tensors)
     return options, weights, len(pieces)
+
+
+def write_small100(folder):
+    """Writes a SMaLL-100 model; returns its options, weights and the number of ids in vocab.json.
+
+    The ids of a hundred languages follow, and of two further tokens.
+    """
+    texts = [[*marian_files.SOURCES, *marian_files.TARGETS]]
+    marian_files.train_sentencepiece(folder, ["sentencepiece.bpe.model"], texts)
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model"))
+    pieces = [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces]
+    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+    size = len(pieces) + 102
+    write_config(
+        folder,
+        model_type="m2m_100",
+        activation_function="relu",
+        eos_token_id=2,
+        pad_token_id=1,
+        decoder_start_token_id=2,
+        vocab_size=size,
+    )
+    (folder / "tokenization_small100.py").write_text("raise SystemExit('nothing runs this')\n")
+    options, weights = marian_files.draw("pre", "relu", (2, 1), [size], tied=True)
+    weights["decoder_ff_logit_out_b"][:] = 0
+    tensors = pytorch_tensors(weights)
+    del tensors["final_logits_bias"]
+    save_file(tensors, folder / "model.safetensors")
+    return options, weights, len(pieces)
+
+
+def write_config(folder, **options):
+    """Writes config.json, with the sizes of the models in marian_files.py."""
+    sizes = {
+        "d_model": marian_files.D_MODEL,
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "encoder_attention_heads": marian_files.HEADS,
+        "decoder_attention_heads": marian_files.HEADS,
+        "encoder_ffn_dim": marian_files.D_FF,
+        "decoder_ffn_dim": marian_files.D_FF,
+        "scale_embedding": True,
+    }
+    (folder / "config.json").write_text(json.dumps({**sizes, **options}))
 
 
 def write_languages(folder, source, target):
@@ -74,12 +112,15 @@ def pytorch_tensors(weights):
         "final_logits_bias": weights["decoder_ff_logit_out_b"],
     }
     for name, weight in weights.items():
+        match = re.fullmatch(r"(encoder|decoder)_top_ln_(scale|bias)", name)
+        if match:
+            kind = {"scale": "weight", "bias": "bias"}[match[2]]
+            tensors[f"model.{match[1]}.layer_norm.{kind}"] = weight[0]
         match = re.fullmatch(r"(encoder|decoder)_l(\d+)_(.+)", name)
         if match:
             stack, layer, rest = match.groups()
             prefix = f"model.{stack}.layers.{int(layer) - 1}."
             kind = "bias" if re.search("bias|_b.$", rest) else "weight"
-            rest = re.sub("(scale|bias)$", "", rest)
             pattern = next(pattern for pattern in LAYERS if re.fullmatch(pattern, rest))
             is_matrix = kind == "weight" and "_ln_" not in rest
             tensor = weight.T if is_matrix else weight[0]

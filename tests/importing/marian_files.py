@@ -146,10 +146,11 @@ def save(folder, options, weights):
     np.savez(folder / "model.npz", **weights, **{"special:model.yml": text})
 
 
-def marian_logits(options, weights, source, target, steps=D_MODEL // 2 - 1, epsilon=1e-6):
+def marian_logits(options, weights, source, target, steps=D_MODEL // 2 - 1, epsilon=1e-6, first=0):
     """Computes logits [T, V] for Marian's ids; `target` begins with None, an embedding of zeros.
 
-    Hugging Face's sinusoids have D_MODEL / 2 steps from 1 to 1/10000, without the last one.
+    Hugging Face's sinusoids have D_MODEL / 2 steps from 1 to 1/10000, without the last one. M2M-100
+    counts positions from first=2.
     """
     weights = {name: value.astype(np.float64) for name, value in weights.items()}
     pre = options["transformer-preprocess"] == "n"
@@ -159,7 +160,7 @@ def marian_logits(options, weights, source, target, steps=D_MODEL // 2 - 1, epsi
 
     def embed(matrix, ids):
         zeros, rows = np.zeros(D_MODEL), []
-        for position, i in enumerate(ids):
+        for position, i in enumerate(ids, start=first):
             vector = math.sqrt(D_MODEL) * (zeros if i is None else matrix[i])
             half = D_MODEL // 2
             step = math.log(10000) / steps

@@ -149,7 +149,12 @@ def test_errors(models, hub, call_program, tmp_path):
     other = shutil.copytree(h5, tmp_path / "other")
     for name in ("tf_model.h5", "pytorch_model.bin"):
         (other / name).unlink()
+    m2m100 = tmp_path / "m2m100"
+    m2m100.mkdir()
+    hugging_face_files.write_small100(m2m100)
+    (m2m100 / "tokenization_small100.py").unlink()
     hub.repositories |= {NAME: h5, "a/gated": h5, "a/damaged": damaged, "a/other": other}
+    hub.repositories["a/m2m100"] = m2m100
     hub.gated.add("a/gated")
     for flags, subject, received, about in (
         (["--hub=a/none"], "--hub", "a/none", "hf auth login"),
@@ -157,6 +162,7 @@ def test_errors(models, hub, call_program, tmp_path):
         ([f"--hub={NAME}", "--revision=v2"], "--revision", "v2", NAME),
         (["--hub=a/gated"], "--hub", "a/gated", "terms"),
         (["--hub=a/other"], f"{hub.url}/a/other", "none", "tf_model.h5"),
+        (["--hub=a/m2m100"], "", "m2m_100", "model_type"),
         (["--hub=a/damaged"], "", None, "complete"),
         ([], "--path", "neither", "--hub"),
         ([f"--hub={NAME}", f"--path={h5}"], "--path", "path and hub", "both"),
@@ -167,6 +173,8 @@ def test_errors(models, hub, call_program, tmp_path):
         assert done.code == 1, flags
         check_line(done.errors, subject, received, about)
         assert not (tmp_path / "model").exists()
+    # Of the model that cannot be imported, no weights were downloaded.
+    assert [name for name, _ in hub.downloads].count("model.safetensors") == 1
 
 
 def test_missing_packages(models, hub, call_program, tmp_path, monkeypatch):

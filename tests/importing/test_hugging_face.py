@@ -1,4 +1,4 @@
-"""Imported models beside Hugging Face's own MarianMTModel and MarianTokenizer.
+"""Imported models beside Hugging Face's own models and MarianTokenizer.
 
 They need PyTorch, whose compiler does not load after TensorFlow: `make test-marian` runs this file
 alone, and other runs skip it.
@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch", reason=INSTALL)
 transformers = pytest.importorskip("transformers", reason=INSTALL)
 pytest.importorskip("safetensors", reason=INSTALL)
 importlib.import_module("transformers.models.marian.modeling_marian")
+importlib.import_module("transformers.models.m2m_100.modeling_m2m_100")
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.loading import load
 from keras_transformer.vocabulary.pair import VocabularyPair
-from tests.importing import marian_files
+from tests.importing import hugging_face_files, marian_files
 from tests.importing.marian_files import SOURCES, TARGETS
 from tests.refusals import refused
 
@@ -127,6 +128,55 @@ def test_logits(name, texts, tmp_path):
     target[:, 0] = 1
     found = np.array(model({"source": source, "target": target}))
     np.testing.assert_allclose(found[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_small100(seed, tmp_path):
+    """SMaLL-100 has the layers of M2M100ForConditionalGeneration."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    _, _, pieces = hugging_face_files.write_small100(folder)
+    settings = {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    options = json.loads((folder / "config.json").read_text())
+    torch.manual_seed(seed)
+    config = transformers.M2M100Config(**{**options, **settings}, init_std=0.5)
+    there = transformers.M2M100ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for parameter in there.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    there.save_pretrained(folder)
+    import_marian(folder, tmp_path / "model")
+
+    kept = read_hugging_face(folder)
+    encoded = VocabularyPair.load(tmp_path / "model").source.encode(
+        [f">>de<< {text}" for text in SOURCES]
+    )
+    source = np.zeros((len(SOURCES), max(map(len, encoded)) + 1), np.int32)
+    for row, ids in zip(source, encoded, strict=True):
+        row[: len(ids) + 1] = [*ids, EOS_ID]
+    target = np.random.default_rng(seed).integers(4, pieces, size=(len(SOURCES), 9), dtype=np.int32)
+    target[:, 0] = 1
+    source_there = torch.tensor(kept.source.rows[source])
+    inputs = {"input_ids": source_there, "attention_mask": (source_there != 1).long()}
+    with torch.no_grad():
+        decoder_input_ids = torch.tensor(kept.target.rows[target])
+        theirs = there(**inputs, decoder_input_ids=decoder_input_ids).logits.numpy()
+        generated = there.generate(
+            **inputs, num_beams=1, do_sample=False, max_new_tokens=20, suppress_tokens=[1]
+        )
+    ours = np.array(build(kept)({"source": source, "target": target}))
+    np.testing.assert_allclose(ours[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
+
+    # Greedy search: the same texts, as far as the longest allowed there.
+    translator = load(tmp_path / "model", beam_size=1)
+    ours_by_theirs = ours_of(kept)[1]
+    for (best, *_), row in zip(translator.translate(SOURCES, to="de"), generated, strict=True):
+        ids = [ours_by_theirs[i] for i in row[1:].tolist()]
+        is_finished = EOS_ID in ids
+        ids = ids[: ids.index(EOS_ID)] if is_finished else ids
+        (text,) = translator.vocabularies.target.decode([ids])
+        assert best.text == text if is_finished else best.text.startswith(text)
 
 
 def test_half_precision_in_every_kind_of_file(texts, tmp_path):

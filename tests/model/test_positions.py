@@ -68,7 +68,7 @@ def test_sinusoids_are_float32_under_any_policy(policy):
     np.testing.assert_allclose(found, rounded, atol=8e-3 if "bfloat16" in policy else 1e-3)
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "marian"])
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "marian", "m2m100"])
 def test_the_encodings_of_the_first_positions_are_added(kind):
     layer = PositionalEncoding(kind)
     added = ops.convert_to_numpy(layer(np.ones((1, 6, 8), "float32"))) - 1
@@ -85,6 +85,13 @@ def test_marian_sinusoids_by_hand():
         [0.909297427, -0.416146837, 0.0002, 1],
     ]
     np.testing.assert_allclose(PositionalEncoding("marian").encoding(3, 4), expected, atol=5e-7)
+
+
+def test_m2m_100_counts_marians_sinusoids_from_2():
+    counted_from_0 = PositionalEncoding("marian").encoding(5, 8)
+    np.testing.assert_allclose(
+        PositionalEncoding("m2m100").encoding(3, 8), counted_from_0[2:], atol=1e-7
+    )
 
 
 def test_learned_table_has_the_paper_settings():

@@ -7,8 +7,8 @@ Bash runs the shell blocks of a page in order, in a folder with the files that t
 It runs them as they stand, except that a loop over three seeds takes only one. In that folder,
 `python` starts the program with fewer steps and a smaller model (small.py). Each Python sample runs
 in its own process in the same folder. README and the installation page run in new interpreters, all
-others in processes that have already imported TensorFlow (fork_server.py), two pages at a time. A
-small model takes the place of OPUS-MT's on the Hugging Face hub, which is a server on this machine.
+others in processes that have already imported TensorFlow (fork_server.py), two pages at a time. The
+Hugging Face hub is a server on this machine, which has small models under the names of real ones.
 Pages that use README's data or models start when it has ended, in a copy of its folder. Commands
 that cannot run here are listed, with the reason.
 """
@@ -79,9 +79,12 @@ def main() -> None:
         (folder / "files").mkdir()
         files.write(folder / "files")
         small.write_shims(folder / "files/shims")
-        (folder / "hub").mkdir()
-        hugging_face_files.write_model(folder / "hub", "h5")
-        models = {"Helsinki-NLP/opus-mt-de-en": folder / "hub"}
+        names = ("Helsinki-NLP/opus-mt-de-en", "alirezamsh/small100")
+        models = {name: folder / "hub" / name for name in names}
+        for path in models.values():
+            path.mkdir(parents=True)
+        hugging_face_files.write_model(models[names[0]], "h5")
+        hugging_face_files.write_small100(models[names[1]])
         with fork_server.running(folder) as server, loopback_hub.serving(models) as hub:
             os.environ |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "cache")}
             run_in_lanes(wanted, folder, known, server)

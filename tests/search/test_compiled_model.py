@@ -36,6 +36,7 @@ OPTIONS = {
     "pre-norm": {"norm": "pre"},
     "learned positions": {"positions": "learned", "max_positions": 9},
     "Marian's positions": {"positions": "marian"},
+    "M2M-100's positions": {"positions": "m2m100"},
     "untied": {"tie_embeddings": False},
     "own source vocabulary": {"source_vocab_size": 17},
     "own source vocabulary, untied": {"source_vocab_size": 17, "tie_embeddings": False},
