@@ -91,11 +91,12 @@ def download(repository: str, revision: str | None = None) -> HubModel:
     url = f"{hub.endpoint}/{repository}"
     with _hub_errors(repository, revision, url):
         found = hub.model_info(repository, revision=revision)
-        weights = weights_file([file.rfilename for file in found.siblings], url)
-        require_reader(Path(weights))
         small_files = [CARD, *OTHER_FILES]
         folder = snapshot_download(repository, revision=found.sha, allow_patterns=small_files)
-        check_supported(Path(folder))  # before hundreds of megabytes
+        # What can be checked before hundreds of megabytes are downloaded.
+        check_supported(Path(folder))
+        weights = weights_file([file.rfilename for file in found.siblings], url)
+        require_reader(Path(weights))
         snapshot_download(repository, revision=found.sha, allow_patterns=[weights])
     return HubModel(Path(folder), repository, found.sha, url)
 
@@ -109,7 +110,7 @@ def _hub_errors(repository: str, revision: str | None, url: str) -> Iterator[Non
         yield
     except errors.HFValidationError:
         rule = "must be a model's name, such as Helsinki-NLP/opus-mt-de-en"
-        raise InputError("hub", rule, repository) from None
+        raise InputError("hub", rule, repr(repository)) from None
     except errors.GatedRepoError:
         rule = f"must be open to you: accept its terms at {url}, and log in with hf auth login"
         raise InputError("hub", rule, repository) from None
