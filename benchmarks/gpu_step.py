@@ -172,13 +172,13 @@ class Jax:
         import keras
 
         from keras_transformer.model.transformer import Transformer, shift_right
-        from keras_transformer.training.adam import make_adam
+        from keras_transformer.training.fit_optimizer import make_fit_optimizer
         from keras_transformer.training.losses import projected_cross_entropy
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # without the logits
         place = [v.path for v in model.trainable_variables].index("embedding/embeddings")
-        optimizer = make_adam(config.d_model, training)
+        optimizer = make_fit_optimizer(config.d_model, training)
         optimizer.build(model.trainable_variables)
 
         def loss(weights, others, source, target):

@@ -178,6 +178,9 @@ class TrainingConfig:
     learning_rate: Amount = 0.0  # the peak rate, instead of that factor; 0 for eq. 3's
     # The rate after the warm-up: eq. 3's, or one that decays to zero at the end of the run.
     decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
+    # Adam, section 5.3; or Muon for the matrices of the layers (training/muon.py), and Adam for the
+    # rest.
+    optimizer: Annotated[str, one_of("adam", "muon")] = "adam"
     adam_beta_1: Share = 0.9  # beta_1, section 5.3
     adam_beta_2: Share = 0.98  # beta_2, section 5.3
     adam_epsilon: Positive = 1e-9  # epsilon, section 5.3

@@ -54,6 +54,7 @@ def test_impossible_models(settings, argument, received, about):
         {"label_smoothing": -0.1},
         {"learning_rate_scale": 0.0},
         {"precision": "int8"},
+        {"optimizer": "sgd"},
     ],
 )
 def test_impossible_training(settings):

@@ -139,7 +139,7 @@ class StoredModel(abc.ABC):
         Raises:
             InputError: as for `restore`, and for an ensemble.
         """
-        from keras_transformer.training.adam import make_adam
+        from keras_transformer.training.fit_optimizer import make_fit_optimizer
         from keras_transformer.training.losses import LabelSmoothedCrossEntropy
         from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
 
@@ -147,7 +147,7 @@ class StoredModel(abc.ABC):
         rule = "must be used with a single model, not with an ensemble"
         require(len(trained.models) == 1, "model", rule, f"{len(trained.models)} models")
         training = trained.card.description.training or TrainingConfig()
-        adam = make_adam(trained.model.config.d_model, training)
+        adam = make_fit_optimizer(trained.model.config.d_model, training)
         loss = LabelSmoothedCrossEntropy(training.label_smoothing)
         trained.model.compile(adam, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
         return trained.model

@@ -1,11 +1,13 @@
-"""Adam as in section 5.3, for gradients already summed over the replicas."""
+"""Adam as in section 5.3, and Muon, for gradients already summed over the replicas."""
 
+from collections import defaultdict
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig
+from keras_transformer.training.muon import MOMENTUM, is_hidden_matrix, muon_updates
 from keras_transformer.training.schedule import make_schedule
 
 FIRST_LOSS_SCALE = 2.0**15  # for float16
@@ -131,6 +133,38 @@ class FusedAdam(keras.optimizers.Adam):
         scale.assign(scale * tf.where(finite, growth, 0.5))
 
 
+class FusedMuon(FusedAdam):
+    """Muon for the matrices of a model's layers, and Adam for all other variables.
+
+    It computes the same updates as keras.optimizers.Muon, but those of all matrices of one shape
+    together. The arguments and the learning rate are those of FusedAdam.
+    """
+
+    def build(self, variables):
+        """Creates Adam's moments, Muon's momentums, and the loss scale for float16."""
+        matrices = [variable for variable in variables if is_hidden_matrix(variable)]
+        super().build([variable for variable in variables if not is_hidden_matrix(variable)])
+        self._matrix_momentums = self.add_optimizer_variables(matrices, "momentum")
+
+    def _update_all(self, grads, variables, rate):
+        pairs = list(zip(grads, variables, strict=True))
+        others = [pair for pair in pairs if not is_hidden_matrix(pair[1])]
+        matrices = [pair for pair in pairs if is_hidden_matrix(pair[1])]
+        super()._update_all([pair[0] for pair in others], [pair[1] for pair in others], rate)
+
+        directions, same_shape = defaultdict(list), defaultdict(list)
+        for (gradient, variable), momentum in zip(matrices, self._matrix_momentums, strict=True):
+            momentum = _of_this_replica(momentum)
+            momentum.assign(MOMENTUM * momentum + gradient)
+            directions[variable.shape].append(gradient + MOMENTUM * momentum)
+            same_shape[variable.shape].append(_of_this_replica(variable))
+        for shape, of_shape in same_shape.items():
+            updates = tf.unstack(rate * muon_updates(tf.stack(directions[shape])))
+            for variable, update in zip(of_shape, updates, strict=True):
+                variable.assign_sub(update)
+        return tf.constant(0)
+
+
 def _of_this_replica(variable):
     """Returns the tf.Variable on the current replica."""
     value = variable.value if isinstance(variable, keras.Variable) else variable
@@ -140,14 +174,17 @@ def _of_this_replica(variable):
 
 
 def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
-    """Builds the training loop's optimizer from a training configuration; for fit, see `make_adam`.
+    """Builds the training loop's optimizer from a training configuration.
+
+    For fit, see `make_fit_optimizer`.
 
     Args:
         d_model: the width of the model, for equation 3.
-        config: the learning rate schedule and the Adam settings.
+        config: the optimizer, its learning rate schedule and the Adam settings.
         total_steps: the number of steps in the run, for a `decay` to zero: see make_schedule.
     """
-    return FusedAdam(
+    kind = FusedMuon if config.optimizer == "muon" else FusedAdam
+    return kind(
         make_schedule(d_model, config, total_steps),
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,

@@ -122,6 +122,14 @@ def test_interrupted_run_equals_uninterrupted(tmp_path, whole):
     assert_same(whole, tmp_path)
 
 
+def test_interrupted_run_with_muon_equals_uninterrupted(tmp_path):
+    training = dataclasses.replace(TRAINING, optimizer="muon")
+    run(tmp_path / "whole", 10, training=training)
+    for steps in (4, 10):
+        run(tmp_path / "resumed", steps, training=training)
+    assert_same(tmp_path / "whole", tmp_path / "resumed")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_where_the_run_stopped(tmp_path, whole, number, caplog):
     finished = []

@@ -1,8 +1,12 @@
+import dataclasses
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig
+from keras_transformer.training.fit_optimizer import make_fit_optimizer
 from keras_transformer.training.optimizer import make_optimizer
 
 
@@ -82,3 +86,64 @@ def test_scale_does_not_change_the_update():
             optimizer.apply([optimizer.scale_loss(tf.constant(gradient))], [variable])
         results.append(variable.numpy())
     np.testing.assert_array_equal(*results)
+
+
+def make_muon(config, **values):
+    """Keras variables with these values by name, and the optimizer that is built for them."""
+    variables = [
+        keras.Variable(value, dtype="float32", name=name) for name, value in values.items()
+    ]
+    optimizer = make_optimizer(4, dataclasses.replace(config, optimizer="muon"))
+    optimizer.build(variables)
+    return variables, optimizer
+
+
+SHAPES = {"square": (3, 3), "wide": (3, 5), "wide_too": (3, 5), "tall": (6, 2), "bias": (3,)}
+
+
+def test_updates_equal_keras_muon():
+    """Embeddings and biases are left to Adam by both."""
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
+    values["embeddings"] = rng.normal(size=(7, 3))
+    config = TrainingConfig(warmup_steps=3, clip_norm=1.0)
+    variables, optimizer = make_muon(config, **values)
+    same = [keras.Variable(value, dtype="float32", name=name) for name, value in values.items()]
+    keras_muon = make_fit_optimizer(4, dataclasses.replace(config, optimizer="muon"))
+    assert isinstance(keras_muon, keras.optimizers.Muon)
+    for _ in range(4):
+        grads = [tf.constant(rng.normal(size=v.shape), tf.float32) for v in variables]
+        optimizer.apply(grads, variables)
+        keras_muon.apply(grads, same)
+    for variable, other, value in zip(variables, same, values.values(), strict=True):
+        np.testing.assert_allclose(variable.numpy(), other.numpy(), rtol=2e-4, atol=1e-5)
+        assert np.abs(variable.numpy() - value).max() > 0.05
+
+
+def test_a_matrix_moves_in_an_almost_orthogonal_direction():
+    """By NumPy: the singular vectors of the Nesterov momentum, with singular values close to 1."""
+    config = TrainingConfig(warmup_steps=1)
+    start = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    (matrix,), optimizer = make_muon(config, kernel=start)
+    first, second = np.random.default_rng(1).normal(size=(2, 4, 3)).astype("float32")
+    optimizer.apply([tf.constant(first)], [matrix])
+    before = matrix.numpy()
+    optimizer.apply([tf.constant(second)], [matrix])
+    momentum = 0.95 * first + second
+    rows, _, columns = np.linalg.svd(second + 0.95 * momentum, full_matrices=False)
+    rate = 4**-0.5 * 2**-0.5
+    update = (before - matrix.numpy()) / (rate * 0.2 * 4**0.5)
+    singular_values = rows.T @ update @ columns.T
+    np.testing.assert_allclose(singular_values, np.diag(np.diag(singular_values)), atol=1e-4)
+    assert np.diag(singular_values).min() > 0.6 and np.diag(singular_values).max() < 1.3
+
+
+@pytest.mark.parametrize("bad", ["kernel", "bias"])
+def test_muon_skips_a_step_that_is_not_finite(bad):
+    variables, optimizer = make_muon(TrainingConfig(), kernel=np.eye(3), bias=np.ones(3))
+    everything = [*variables, *optimizer.variables]
+    before = [variable.numpy() for variable in everything]
+    grads = [tf.fill(v.shape, np.nan if v.name == bad else 1.0) for v in variables]
+    assert not optimizer.apply(grads, variables).applied
+    for variable, value in zip(everything, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)

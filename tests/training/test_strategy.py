@@ -3,6 +3,7 @@
 Whatever they are, 20 steps over the same batches end with the same parameters.
 """
 
+import functools
 import json
 
 import numpy as np
@@ -27,14 +28,14 @@ from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.training.strategy import make_repeatable, make_strategy
 import tensorflow as tf
 
-name, replicas, parts, rematerialize, index, *workers = json.loads(sys.argv[1])
+name, replicas, parts, rematerialize, optimizer, index, *workers = json.loads(sys.argv[1])
 strategy = make_strategy(name, replicas, Addresses(tuple(workers), index, "TF_CONFIG"))
 make_repeatable(3, deterministic=True)
 config = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
 # Gradients are longer than that in most steps.
 training = TrainingConfig(
     warmup_steps=20, learning_rate_scale=0.1, accumulate_steps=parts, clip_norm=0.5,
-    rematerialize=rematerialize)
+    rematerialize=rematerialize, optimizer=optimizer)
 step = TrainingStep(config, training, strategy)
 ids = np.random.default_rng(0).integers(4, 12, size=(20, 5, 6)).astype("int32")
 ids[:, :, 5] = 2
@@ -58,9 +59,17 @@ print(json.dumps({
 )
 
 
-def found_by(folder, name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
+def found_by(
+    folder,
+    name,
+    replicas,
+    parts=1,
+    rematerialize=False,
+    optimizer="adam",
+    workers=("localhost:1",),
+):
     """Returns what each process of a run finds."""
-    words = (name, replicas, parts, rematerialize)
+    words = (name, replicas, parts, rematerialize, optimizer)
     commands = (["-c", PROGRAM, json.dumps([*words, n, *workers])] for n in range(len(workers)))
     processes = [PythonProcess(command, folder, cwd=ROOT) for command in commands]
     found = []
@@ -77,25 +86,34 @@ def found_by(folder, name, replicas, parts=1, rematerialize=False, workers=("loc
 
 @pytest.fixture(scope="module")
 def one_replica(tmp_path_factory):
-    return found_by(tmp_path_factory.mktemp("one"), "one_device", None)[0]
+    """What one replica finds, by optimizer."""
+    return functools.cache(
+        lambda optimizer: found_by(
+            tmp_path_factory.mktemp("one"), "one_device", None, optimizer=optimizer
+        )[0]
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "workers", "replicas", "parts", "rematerialize"),
+    ("name", "workers", "replicas", "parts", "rematerialize", "optimizer"),
     [
-        ("mirrored", 1, 2, 1, False),
-        pytest.param("mirrored", 1, 2, 4, True, marks=pytest.mark.slow),
+        ("mirrored", 1, 2, 1, False, "adam"),
+        pytest.param("mirrored", 1, 2, 4, True, "adam", marks=pytest.mark.slow),
         # Of 5 rows: three replicas have nothing to do.
-        pytest.param("mirrored", 1, 8, 1, False, marks=pytest.mark.slow),
-        pytest.param("multi_worker", 2, 2, 2, False, marks=pytest.mark.slow),
+        pytest.param("mirrored", 1, 8, 1, False, "adam", marks=pytest.mark.slow),
+        pytest.param("multi_worker", 2, 2, 2, False, "adam", marks=pytest.mark.slow),
+        pytest.param("mirrored", 1, 2, 1, False, "muon", marks=pytest.mark.slow),
     ],
 )
-def test_many_equal_one(tmp_path, one_replica, name, workers, replicas, parts, rematerialize):
+def test_many_equal_one(
+    tmp_path, one_replica, name, workers, replicas, parts, rematerialize, optimizer
+):
     addresses = free_addresses(workers)
-    several = found_by(tmp_path, name, replicas, parts, rematerialize, addresses)
+    several = found_by(tmp_path, name, replicas, parts, rematerialize, optimizer, addresses)
+    alone = one_replica(optimizer)
     for of_worker in several:
-        np.testing.assert_allclose(of_worker["sums"], one_replica["sums"], rtol=1e-4)
-        for one, more in zip(one_replica["weights"], of_worker["weights"], strict=True):
+        np.testing.assert_allclose(of_worker["sums"], alone["sums"], rtol=1e-4)
+        for one, more in zip(alone["weights"], of_worker["weights"], strict=True):
             np.testing.assert_allclose(more, one, atol=2e-5)
         assert of_worker["weights"] == several[0]["weights"]
     masks = [mask for of_worker in several for mask in of_worker["masks"]]

@@ -2,12 +2,12 @@ import keras
 import numpy as np
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.training.adam import make_adam
+from keras_transformer.training.fit_optimizer import make_fit_optimizer
 
 
 def test_updates_equal_adam_by_numpy():
     config = TrainingConfig(warmup_steps=3, learning_rate_scale=0.5, clip_norm=0.1)
-    adam = make_adam(4, config)
+    adam = make_fit_optimizer(4, config)
     expected, m, v = np.array([1.0, -2.0, 3.0]), 0.0, 0.0
     variable = keras.Variable(expected)
     gradient = np.array([0.3, 0.0, 0.4])  # of norm 0.5, which is clipped
