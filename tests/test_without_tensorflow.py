@@ -84,6 +84,7 @@ def test_load(without_tensorflow, for_ctranslate2, tmp_path):
 
 def test_serve(without_tensorflow, for_ctranslate2):
     process = without_tensorflow(BIN / "serve.py", f"--saved_model={for_ctranslate2}", "--port=0")
+    assert process.stderr.readline().endswith("loading the model ...\n")
     address = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
     assert address, process.communicate()
     body = json.dumps({"q": "the cat", "source": "en", "target": "de"}).encode()
