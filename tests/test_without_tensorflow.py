@@ -84,9 +84,11 @@ def test_load(without_tensorflow, for_ctranslate2, tmp_path):
 
 def test_serve(without_tensorflow, for_ctranslate2):
     process = without_tensorflow(BIN / "serve.py", f"--saved_model={for_ctranslate2}", "--port=0")
-    assert process.stderr.readline().endswith("loading the model ...\n")
-    address = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
-    assert address, process.communicate()
+    address = None
+    while address is None:
+        line = process.stderr.readline()
+        assert line, "the server has ended"
+        address = re.search(r"http://127\.0\.0\.1:\d+", line)
     body = json.dumps({"q": "the cat", "source": "en", "target": "de"}).encode()
     with urllib.request.urlopen(f"{address[0]}/translate", body, timeout=PATIENCE) as answer:
         text = json.load(answer)["translatedText"]

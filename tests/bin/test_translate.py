@@ -48,10 +48,21 @@ def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
     assert answers == [*(one_line(best[0].text) for best in wanted), ""]
 
 
-@pytest.mark.parametrize(("step", "is_short"), [(199, True), (1000, False), (0, False)])
-def test_a_model_that_ended_inside_its_warm_up_is_told_of(load_program, caplog, step, is_short):
+@pytest.mark.parametrize(
+    ("step", "decay", "is_short"),
+    [
+        (199, "inverse_square_root", True),
+        (1000, "inverse_square_root", False),
+        (0, "inverse_square_root", False),
+        (None, "inverse_square_root", False),
+        (199, "linear", False),  # a decay to zero shortens the warm-up
+    ],
+)
+def test_a_model_that_ended_inside_its_warm_up_is_told_of(
+    load_program, caplog, step, decay, is_short
+):
     warn = load_program("translate").run.__globals__["_warn_of_short_training"]
-    training = TrainingConfig(warmup_steps=1000)
+    training = TrainingConfig(warmup_steps=1000, decay=decay)
     description = SimpleNamespace(training=training, base=None)
     warn(SimpleNamespace(description=description, checkpoint=SimpleNamespace(step=step)))
     assert ("ended at step 199, inside its warm-up of 1000 steps" in caplog.text) == is_short
