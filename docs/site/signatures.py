@@ -40,6 +40,7 @@ OUTPUTS = {
     "truncated": ("B", "whether a text was longer than the limit, and its end was cut off"),
     "perplexity": ("B", "exp(-log_prob / length)"),
     "log_probs": ("B T", "natural logarithm of the probability of each, 0 at padding"),
+    "token_log_prob": ("B K T", "natural logarithm of the probability of each, 0 at padding"),
     "alignment": ("B T", "a source position for each, from 0"),
     "encoder": ("B N H S S", "self-attention of the encoder; the last axis sums to 1"),
     "decoder": ("B N H T T", "self-attention of the decoder; column t is what was read there"),
@@ -107,8 +108,6 @@ def summary(name: str) -> str:
         text += " Only with `export --constraints`."
     if name in ("greedy_ids", "aligned_greedy_ids"):
         text += " Only where the export has one beam."
-    if name == "aligned_search_ids":
-        text += " Only where the export has several beams."
     if name == "attention_ids":
         text += " Not of an ensemble."
     return text

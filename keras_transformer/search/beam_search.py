@@ -23,7 +23,7 @@ from keras_transformer.search.state import (
     merged,
     only_existing,
     select,
-    with_alignment,
+    written,
 )
 
 
@@ -57,7 +57,7 @@ class BeamSearch:
         alive = empty._replace(log_probs=tf.where(is_first, empty.log_probs, NONE))
         none = tf.fill(tf.shape(empty.log_probs), NONE)
         lengths = tf.zeros(tf.shape(none), tf.int32)
-        return alive, Hypotheses(empty.ids, lengths, none, none, empty.alignment)
+        return alive, Hypotheses(empty.ids, lengths, none, none, empty.alignment, empty.totals)
 
     def extend(self, state: SearchState, logits: tf.Tensor, banned: tf.Tensor | None) -> Extensions:
         return best_extensions(state.alive.log_probs, logits, self.candidates, banned)
@@ -85,16 +85,18 @@ class BeamSearch:
         ended = tokens == self.settings.eos_id  # [B, C]
         here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
         ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
-        alignment = with_alignment(state.alive.alignment, here, source_positions)  # [B, K, L]
+        alignment = written(state.alive.alignment, here, source_positions)  # [B, K, L]
         alignment = select(alignment, parents)  # [B, C, L]
+        totals = written(select(state.alive.totals, parents), here, log_probs)  # [B, C, L]
         lengths = tf.fill(tf.shape(tokens), position)
         scores = penalized(log_probs, tf.cast(position, tf.float32), self.alpha)
         scores = tf.where(ended, scores, NONE)
         alive_log_probs = tf.where(ended, NONE, log_probs)
         scores, alive_log_probs, best = self.choose(state, ids, scores, alive_log_probs)
-        new = Hypotheses(ids, lengths, scores, log_probs, alignment)
+        new = Hypotheses(ids, lengths, scores, log_probs, alignment, totals)
         finished = merged(state.finished, new, self.settings.options.beam_size)
-        alive = Alive(select(ids, best), alive_log_probs, select(alignment, best))
+        ids, alignment, totals = select((ids, alignment, totals), best)
+        alive = Alive(ids, alive_log_probs, alignment, totals)
         # Finished sentences keep their hypotheses until they leave.
         alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
         longest = position if self.settings.options.early_stopping else state.max_lengths
@@ -147,6 +149,8 @@ class BeamSearch:
         alive, finished = state.alive, state.finished
         lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
         scores = penalized(alive.log_probs, tf.cast(lengths, tf.float32), self.alpha)
-        unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs, alive.alignment)
+        unfinished = Hypotheses(
+            alive.ids, lengths, scores, alive.log_probs, alive.alignment, alive.totals
+        )
         best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
         return only_existing(best, self.settings.pad_id)

@@ -106,7 +106,10 @@ class CTranslate2Engine:
             for rank, each in enumerate(row[: request.guaranteed]):
                 log_probs[sentence, rank] = each.log_prob
                 scores[sentence, rank] = score_of(each, request.alpha)
-        return result._replace(scores=scores, log_probs=log_probs)
+        result = result._replace(scores=scores, log_probs=log_probs)
+        if request.token_scores and result.alignment is not None:
+            return result._replace(token_log_probs=self._token_scores(request, result))
+        return result
 
     def search_greedily(self, request: Request) -> SearchResult:
         return self._result(request, self._searched(request), 1)
@@ -207,6 +210,20 @@ class CTranslate2Engine:
             first = self._aligned([request.ids[sentence] for sentence in sentences], 1)
             alignment[sentences, :, 0] = first
         return SearchResult(ids, lengths, None, None, alignment)
+
+    def _token_scores(self, request: Request, result: SearchResult) -> np.ndarray:
+        """Scores the tokens of the hypotheses of aligned sources: float32 [B, K, T]."""
+        scores = np.zeros(result.ids.shape, np.float32)
+        places = [
+            (sentence, rank)
+            for sentence, rank in np.argwhere(result.lengths > 0).tolist()
+            if request.aligned[sentence]
+        ]
+        source = [request.ids[sentence] for sentence, _ in places]
+        target = [result.ids[place][: result.lengths[place]] for place in places]
+        for place, log_probs in zip(places, self._token_log_probs(source, target), strict=True):
+            scores[place][: len(log_probs)] = log_probs
+        return scores
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Replaces the hypotheses' log probabilities by the model's own."""

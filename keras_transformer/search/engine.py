@@ -29,6 +29,7 @@ class Request(NamedTuple):
     alpha: float = 0.6  # for the length penalty (section 6.1)
     # Which sources need alignments; none if empty. An engine may not have them.
     aligned: Sequence[bool] = ()
+    token_scores: bool = False  # whether these sources also need the scores of tokens, likewise
 
     def select(self, indices: Sequence[int]) -> "Request":
         """Returns the request for some of the sources."""
@@ -54,6 +55,8 @@ class SearchResult(NamedTuple):
     # int32 [B, K, T], a source position for each token of the sources that need it; None if the
     # search gives none
     alignment: np.ndarray | None = None
+    # float32 [B, K, T], natural logarithm, likewise; an engine may give them without a request
+    token_log_probs: np.ndarray | None = None
 
     @property
     def unfinished(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from keras_transformer.search.candidates import Extensions, largest_logits, with
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.matrices import ScaledRows
 from keras_transformer.search.search_loop import Kept
-from keras_transformer.search.state import NONE, Alive, SearchState, with_alignment
+from keras_transformer.search.state import NONE, Alive, SearchState, written
 
 
 class Greedy(NamedTuple):
@@ -37,7 +37,7 @@ class GreedySearch:
         self.settings = settings
 
     def start(self, empty: Alive) -> tuple[Alive, tuple[()]]:
-        return empty, ()
+        return empty._replace(totals=()), ()
 
     def extend(
         self, state: SearchState, logits: ScaledRows, banned: tf.Tensor | None
@@ -73,7 +73,7 @@ class GreedySearch:
         kept = Alive(
             ids=tf.where(is_written, tokens[:, :, None], alive.ids),
             log_probs=tf.where(state.running[:, None], total, alive.log_probs),
-            alignment=with_alignment(alive.alignment, is_written, source_positions),
+            alignment=written(alive.alignment, is_written, source_positions),
         )
         goes_on = (tokens != self.settings.eos_id) & (total != NONE)  # [B, 1]
         return Kept(kept, (), tokens, parents, goes_on[:, 0])

@@ -110,7 +110,7 @@ def search(
             gets the empty hypothesis.
         strategy: how to extend hypotheses.
         prefix: int32 [B, P], padded, P at least 1: tokens that hypotheses begin with, without EOS.
-        aligned: whether to keep the alignment.
+        aligned: whether to keep the alignment, and the log probability of each token.
 
     Returns:
         The strategy's results, padded to the longest.
@@ -148,8 +148,8 @@ def initial_state(
     if prefix is None:
         prefix = tf.zeros([batch, 0], tf.int32)
     ids = tf.fill([batch, beams, 1], settings.pad_id)
-    alignment = tf.zeros_like(ids) if aligned else ()
-    alive, finished = strategy.start(Alive(ids, tf.zeros([batch, beams]), alignment))
+    kept = (tf.zeros_like(ids), tf.zeros_like(ids, tf.float32)) if aligned else ((), ())
+    alive, finished = strategy.start(Alive(ids, tf.zeros([batch, beams]), *kept))
     return SearchState(
         position=tf.constant(0),
         running=max_lengths > 0,

@@ -26,7 +26,10 @@ class Hypotheses(NamedTuple):
     lengths: tf.Tensor  # int32 [B, K], EOS included
     scores: tf.Tensor  # float32 [B, K], log probability / length penalty
     log_probs: tf.Tensor  # float32 [B, K], natural logarithm
-    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, T], source positions, if requested
+    # If requested: source positions, int32 [B, K, T]; and the log probability of each hypothesis up
+    # to and including each token, float32 [B, K, T].
+    alignment: tf.Tensor | tuple[()] = ()
+    totals: tf.Tensor | tuple[()] = ()
 
 
 class Alive(NamedTuple):
@@ -35,6 +38,7 @@ class Alive(NamedTuple):
     ids: tf.Tensor  # int32 [B, K, L], padded; L, the capacity, grows from round to round
     log_probs: tf.Tensor  # float32 [B, K]; greedy search sums logits instead
     alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, L], if requested
+    totals: tf.Tensor | tuple[()] = ()  # float32 [B, K, L], likewise; none in greedy search
 
 
 class SearchState(NamedTuple):
@@ -53,7 +57,7 @@ class SearchState(NamedTuple):
 
 
 def resized(hypotheses: Any, length: tf.Tensor, pad_id: int) -> Any:
-    """Pads or truncates ids and alignments, [B, K, T], in a nest to `length`, int32 scalar.
+    """Pads or truncates ids and the like, [B, K, T], in a nest to `length`, int32 scalar.
 
     T is the same for all of them; other tensors have two axes, and stay as they are.
     """
@@ -68,13 +72,9 @@ def resized(hypotheses: Any, length: tf.Tensor, pad_id: int) -> Any:
     return tf.nest.map_structure(resize, hypotheses)
 
 
-def with_alignment(alignment: Any, here: tf.Tensor, source_positions: tf.Tensor) -> Any:
-    """Writes source positions, int32 [B, K], where `here` is True, if alignments are kept."""
-
-    def write(kept):
-        return tf.where(here, source_positions[:, :, None], kept)
-
-    return tf.nest.map_structure(write, alignment)
+def written(kept: Any, here: tf.Tensor, values: tf.Tensor) -> Any:
+    """Writes values [B, K] to [B, K, L] where `here` is True; or nothing, if nothing is kept."""
+    return tf.nest.map_structure(lambda part: tf.where(here, values[:, :, None], part), kept)
 
 
 def select(parts: Any, chosen: tf.Tensor) -> Any:

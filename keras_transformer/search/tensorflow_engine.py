@@ -62,14 +62,13 @@ class SearchGraphs:
         self.limits = settings.options.limits(*[each.config for each in model.members])
         self.named: dict[str, Callable[..., Tensors]] = {
             "search_ids": self.search_ids,
+            "aligned_search_ids": self.aligned_search_ids,
             "score_ids": self.score_ids,
             "align_ids": self.align_ids,
         }
         if settings.options.is_greedy:
             self.named["greedy_ids"] = self.greedy_ids
             self.named["aligned_greedy_ids"] = self.aligned_greedy_ids
-        else:
-            self.named["aligned_search_ids"] = self.aligned_search_ids
         if constraints and settings.options.sampling is None:
             self.named["constrain_ids"] = self.constrain_ids
         if len(model.members) == 1:  # an ensemble's models may have different heads
@@ -97,7 +96,8 @@ class SearchGraphs:
         """Like `search_ids`, but also aligns, in a few percent more time.
 
         Returns:
-            The same, and alignment int32 [B, K, T], a source position for each target token.
+            The same, and for each target token: alignment int32 [B, K, T], a source position; and
+            token_log_prob float32 [B, K, T], natural logarithm, 0 at padding.
         """
         return self._search(source, prefix, guaranteed, alpha, aligned=True)
 
@@ -197,7 +197,12 @@ def outputs_of(best: Hypotheses) -> Tensors:
         "score": best.scores,
         "log_prob": best.log_probs,
     }
-    return {**outputs, "alignment": best.alignment} if tf.is_tensor(best.alignment) else outputs
+    if not tf.is_tensor(best.alignment):
+        return outputs
+    before = tf.pad(best.totals[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
+    is_token = tf.sequence_mask(best.lengths, tf.shape(best.ids)[2])
+    log_probs = tf.where(is_token, best.totals - before, 0.0)
+    return {**outputs, "alignment": best.alignment, "token_log_prob": log_probs}
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
@@ -248,7 +253,8 @@ class TensorFlowEngine:
             )
         require_finite(~np.isnan(outputs["score"]), "scores")
         scores = outputs["score"], outputs["log_prob"]
-        return SearchResult(outputs["ids"], outputs["length"], *scores, outputs.get("alignment"))
+        by_token = outputs.get("alignment"), outputs.get("token_log_prob")
+        return SearchResult(outputs["ids"], outputs["length"], *scores, *by_token)
 
     def search_greedily(self, request: Request) -> SearchResult:
         if "greedy_ids" not in self.graphs.named:

@@ -227,6 +227,8 @@ def test_a_search_aligns_as_explanations_do(engines, options):
             searches.append(theirs.search_greedily)
         for search in searches:
             assert_aligned(search(request), theirs, sources)
+        with_scores = theirs.search(request._replace(token_scores=True))
+        assert_aligned(with_scores, theirs, sources)
     assert theirs.search(Request(sources)).alignment is None
 
 

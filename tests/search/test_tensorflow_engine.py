@@ -351,12 +351,17 @@ def test_several_beams_are_searched_as_ever_where_scores_are_not_wanted(engine):
 
 
 def assert_aligned(found, engine, sources):
-    """All hypotheses have the alignment that a pass over the whole target gives."""
+    """All hypotheses have what a pass over the whole target gives: alignment, and any scores."""
     for rank in range(found.ids.shape[1]):
         targets = [written(found, place, rank) for place in range(len(sources))]
-        wanted = engine.explain(sources, rows(*targets)).alignment
+        explained = engine.explain(sources, rows(*targets))
+        wanted = explained.alignment
         for row, other, target in zip(found.alignment[:, rank], wanted, targets, strict=True):
             assert row[: len(target)].tolist() == other[: len(target)].tolist()
+        if found.token_log_probs is not None:
+            width = explained.log_probs.shape[1]
+            scores = found.token_log_probs[:, rank, :width]
+            np.testing.assert_allclose(scores, explained.log_probs, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +378,10 @@ def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
     assert_aligned(found, engine, sources)
     plain = engine.search(request._replace(aligned=()))
     assert_found(found, plain)
-    assert plain.alignment is None
+    assert plain.alignment is None and plain.token_log_probs is None
+    exists = found.lengths > 0
+    sums = found.token_log_probs.sum(axis=2)
+    np.testing.assert_allclose(sums[exists], found.log_probs[exists], atol=1e-4)
     if sampling is None:
         greedy = engine_with(models, GREEDY)
         assert_aligned(greedy.search_greedily(request), greedy, sources)
@@ -406,10 +414,9 @@ def test_the_score_of_what_was_found_is_that_of_the_search(engine):
 
 
 def test_what_an_engine_has(engine, greedy_engine, small):
-    always = ["align_ids", "score_ids", "search_ids"]
+    always = ["align_ids", "aligned_search_ids", "score_ids", "search_ids"]
     greedy = ["greedy_ids", "aligned_greedy_ids", *always, "attention_ids", "constrain_ids"]
     assert greedy_engine.functions == sorted(greedy)
-    always.append("aligned_search_ids")
     assert engine.functions == sorted([*always, "attention_ids", "constrain_ids"])
     assert engine_with(small, constraints=False).functions == sorted([*always, "attention_ids"])
     drawn = settings_of(1, sampling=SamplingConfig())
