@@ -84,8 +84,8 @@ define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "seed")
-LINE_FLAGS = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
-DOCUMENT_FLAGS = ("format", "columns", "language", "case")
+LINE_FLAGS = ("n_best", "scores", "alignments", "token_scores", "confidence", "target_prefixes")
+DOCUMENT_FLAGS = ("format", "columns", "language", "case", "review_below")
 
 
 def main():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from absl import logging
 
+from keras_transformer.confidence import Calibration
 from keras_transformer.errors import require
 from keras_transformer.fields import Size, check_fields, one_of, option
 from keras_transformer.language_codes import directions_of, target_languages_of
@@ -16,6 +17,7 @@ from keras_transformer.output_files import check_output, write_lines
 from keras_transformer.store.card import ModelCard
 from keras_transformer.store.results import (
     ChosenDecoding,
+    write_calibration,
     write_chosen_decoding,
     write_results,
 )
@@ -25,7 +27,7 @@ from pipelines.data_set import DataSet
 if TYPE_CHECKING:  # a module with TensorFlow
     from keras_transformer.translate.translator import Translator
 
-CHOOSING_SPLIT = "validation"  # for choosing alpha
+CHOOSING_SPLIT = "validation"  # for choosing alpha, and for calibrating confidence
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 
@@ -56,6 +58,12 @@ class EvaluationConfig:
         "translate, serve and export find it.",
     )
 
+    calibrate: bool = option(
+        False,
+        "First fit the confidence in translations to the validation split, and store it in the "
+        "model directory, where translate, serve and export find it.",
+    )
+
     def __post_init__(self):
         check_fields(self)
 
@@ -77,12 +85,14 @@ class EvaluationConfig:
             require(not self.lowercase, "lowercase", rule, self.lowercase)
             require(not self.robustness, "robustness", rule, self.robustness)
             require(not self.choose_alpha, "choose_alpha", rule, self.choose_alpha)
+            require(not self.calibrate, "calibrate", rule, self.calibrate)
         rule = "must be used with data for one direction"
         is_one = not directions_of(metadata.task_options)
         require(is_one or not self.robustness, "robustness", rule, f"{data.data_dir}, with several")
         rule = "must have a validation split in data_dir"
-        is_possible = CHOOSING_SPLIT in metadata.splits or not self.choose_alpha
-        require(is_possible, "choose_alpha", rule, ", ".join(metadata.splits))
+        for name in ("choose_alpha", "calibrate"):
+            is_possible = CHOOSING_SPLIT in metadata.splits or not getattr(self, name)
+            require(is_possible, name, rule, ", ".join(metadata.splits))
 
 
 def evaluate_on(
@@ -113,6 +123,7 @@ def evaluate_on(
         {"robustness": as from keras_transformer.evaluation.robustness.robustness}. With
         config.choose_alpha, the scores use the chosen length penalty, {"chosen": the fields of
         ChosenDecoding} is added, and `model_dir` stores it, if all sentences were translated.
+        config.calibrate does the same with {"calibrated": as from evaluation.calibration}.
 
     Raises:
         InputError: if the data does not match the model, or cannot be used.
@@ -133,6 +144,12 @@ def evaluate_on(
             write_chosen_decoding(model_dir, chosen)
             if chosen.checkpoint.startswith("average:") and "," not in chosen.checkpoint:
                 choose_checkpoint(model_dir, chosen.checkpoint)
+    calibrated = None
+    if config.calibrate:
+        calibration, calibrated = _calibrate(data, translator, config)
+        translator = translator.with_calibration(calibration)
+        if model_dir is not None and config.limit is None:
+            write_calibration(model_dir, calibration)
     sources, references, directions = _text_of(data, config.split, config.limit)
     if sources == references:
         message = "source and target of %s in %s are identical"
@@ -167,6 +184,7 @@ def evaluate_on(
     results = {
         **scores,
         **({} if chosen is None else {"chosen": dataclasses.asdict(chosen)}),
+        **({} if calibrated is None else {"calibrated": calibrated}),
         "split": config.split,
         "data_dir": os.fspath(data.data_dir),
         "dataset": data.metadata.settings.get("--dataset"),
@@ -177,6 +195,18 @@ def evaluate_on(
     if model_dir is not None and config.limit is None:
         write_results(model_dir, config.split, results)
     return results
+
+
+def _calibrate(
+    data: DataSet, translator: "Translator", config: EvaluationConfig
+) -> tuple[Calibration, dict[str, Any]]:
+    """Fits the confidence in translations to the validation split; also returns its quality."""
+    from keras_transformer.evaluation.calibration import LEAST_SENTENCES, calibrate
+
+    sources, references, _ = _text_of(data, CHOOSING_SPLIT, config.limit)
+    rule = f"must be used with a validation split of {LEAST_SENTENCES} sentences or more"
+    require(len(sources) >= LEAST_SENTENCES, "calibrate", rule, len(sources))
+    return calibrate(translator, sources, references)
 
 
 def _choose_decoding(

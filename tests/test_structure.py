@@ -20,6 +20,7 @@ FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those bef
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 # pipelines may import these from keras_transformer: modules without TensorFlow, and the vocabulary.
 FOR_PIPELINES = (
+    "keras_transformer.confidence",
     "keras_transformer.config",
     "keras_transformer.documents",  # catalogues hold pairs, too
     "keras_transformer.errors",

@@ -27,6 +27,7 @@ from keras_transformer.documents.formats import (
 )
 from keras_transformer.documents.lines import (
     CHUNK_LINES,
+    check_calibration,
     check_streams,
     in_chunks,
     lines_of,
@@ -38,7 +39,7 @@ from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import check_fields, one_of, option
+from keras_transformer.fields import Share, check_fields, one_of, option
 from keras_transformer.files.paths import RemotePath, to_path
 from keras_transformer.files.reading import opened, uncompressed_name
 from keras_transformer.output_files import STANDARD_STREAM
@@ -75,6 +76,11 @@ class DocumentConfig:
         "auto",
         "auto: normalize all-caps sentences and English title case before translation, and restore "
         "all-caps in translations; keep: translate the text as written.",
+    )
+    review_below: Share | None = option(
+        None,
+        "Count the sentences whose translation is good with less than this probability, such as "
+        "0.5. The model needs a calibration, by evaluate.",
     )
     terminology: dict[str, str] | None = None  # source phrase -> required phrase
     to: str | None = None  # the target language, if the model has several
@@ -123,7 +129,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         could not be cut to the model's limit), "unfinished" (sentences whose translation reached
         the length limit), "from_memory" (sentences found in a translation memory; these three count
         equal sentences once), "left" (the numbers of pieces with letters that stay as they are, by
-        kind; see Document.left), "seconds", "output"}, and a description of the checkpoint.
+        kind; see Document.left), "seconds", "output"}, and a description of the checkpoint. With
+        `review_below`, also {"doubtful": the number of distinct sentences below it}.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
@@ -133,9 +140,17 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     start, lines = time.monotonic(), 0
     segments, left = 0, Counter()
     format = config.read_as
-    counts = translator.new_counts()
+    is_judged = config.review_below is not None
+    if is_judged:
+        check_calibration(translator, "review_below", config.review_below)
+    counts = translator.new_counts(config.review_below or 0.0)
     documents = translator.document_translator(
-        config.language, config.case, config.terminology, to=config.to, counts=counts
+        config.language,
+        config.case,
+        config.terminology,
+        to=config.to,
+        counts=counts,
+        confidence=is_judged,
     )
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
@@ -155,6 +170,10 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             left.update(document.left)
     if segments == 0:
         print(f"{name_of(config.input)}: no text to translate was found", file=sys.stderr)
+    if counts.doubtful:
+        what = "1 sentence has" if counts.doubtful == 1 else f"{counts.doubtful} sentences have"
+        message = f"{what} less confidence than {config.review_below:g}: read their translations"
+        print(f"{name_of(config.input)}: {message}", file=sys.stderr)
     return {
         "format": format,
         "lines": lines,
@@ -162,6 +181,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "unfinished": counts.unfinished,
         "from_memory": counts.from_memory,
         "left": dict(+left),
+        **({"doubtful": counts.doubtful} if is_judged else {}),
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,

@@ -59,6 +59,11 @@ class LinesConfig:
     token_scores: bool = option(
         False, "Write its subwords and their log-probabilities, as two columns, before it."
     )
+    confidence: bool = option(
+        False,
+        "Write the probability that the translation is good before it. The model needs a "
+        "calibration, by evaluate.",
+    )
     target_prefixes: bool = option(
         False,
         "Input lines may contain a tab followed by the beginning of their translation.",
@@ -100,6 +105,12 @@ def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output |
         yield source, target, is_terminal
 
 
+def check_calibration(translator: "Translator", argument: str, value: Any) -> None:
+    """Raises an InputError if a model cannot judge its translations."""
+    rule = "must be used with a model that has a calibration: run evaluate with calibrate"
+    require(translator.card.calibration is not None, argument, rule, value)
+
+
 def name_of(input: str) -> str:
     """Returns the name of the input for errors."""
     return "stdin" if input == STANDARD_STREAM else input
@@ -125,6 +136,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     unfinished: list[int] = []
     name = name_of(config.input)
     counts = translator.new_counts()
+    if config.confidence:
+        check_calibration(translator, "confidence", True)
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
@@ -185,6 +198,7 @@ def translate_chunk(
         required_phrases=required_phrases_of(texts, config.terminology),
         scores=config.scores or config.token_scores,
         to=config.to,
+        confidence=config.confidence,
     )
 
 
@@ -234,6 +248,8 @@ def format_answer(number: int, translations: Sequence[Translation], config: Line
         columns = [str(number)] if config.n_best > 1 else []
         if config.scores:
             columns.append(f"{answer.score:.6f}")
+        if config.confidence:
+            columns.append("" if answer.confidence is None else f"{answer.confidence:.3f}")
         if config.alignments:
             columns.append(answer.pair.pharaoh)
         if config.token_scores:

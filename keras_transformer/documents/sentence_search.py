@@ -40,7 +40,11 @@ class SentenceSearch:
         if self._counts is not None:
             self._counts.add(answers)
         return [
-            AlignedText(answer.text, answer.pair.links(text, answer.text) if is_aligned else ())
+            AlignedText(
+                answer.text,
+                answer.pair.links(text, answer.text) if is_aligned else (),
+                answer.confidence,
+            )
             for text, is_aligned, answer in zip(texts, aligned, answers, strict=True)
         ]
 

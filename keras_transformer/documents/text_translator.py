@@ -137,12 +137,16 @@ class TextTranslator(Translator):
         terminology: dict[str, str] | None = None,
         to: str | None = None,
         counts: AnswerCounts | None = None,
+        confidence: bool = False,
     ) -> DocumentTranslator:
         """Returns the DocumentTranslator that `translate_document` uses.
 
-        The answers are added to `counts`, if given.
+        The answers are added to `counts`, if given. With `confidence`, they are judged, as by
+        `translate`.
         """
-        (documents,) = self.document_translators(1, language, case, terminology, to, counts)
+        (documents,) = self.document_translators(
+            1, language, case, terminology, to, counts, confidence
+        )
         return documents
 
     def document_translators(
@@ -153,6 +157,7 @@ class TextTranslator(Translator):
         terminology: dict[str, str] | None = None,
         to: str | None = None,
         counts: AnswerCounts | None = None,
+        confidence: bool = False,
     ) -> list[DocumentTranslator]:
         """Returns translators for the best `count` translations of a document, the best first.
 
@@ -164,6 +169,7 @@ class TextTranslator(Translator):
             count: at most `beam_size`.
             language, case, terminology, to: as for `translate_document`.
             counts: statistics to which the answers are added, or None.
+            confidence: whether the answers are judged, as by `translate`.
         """
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
@@ -180,6 +186,7 @@ class TextTranslator(Translator):
                 required_phrases=required_phrases_of(texts, terminology),
                 aligned=aligned,
                 scores=False,
+                confidence=confidence,
             )
             return self.search(request)
 

@@ -33,6 +33,7 @@ class AlignedText(NamedTuple):
 
     text: str
     links: Sequence[Link] = ()
+    confidence: float | None = None  # the probability that it is good, if known
 
 
 class Model(NamedTuple):
@@ -56,6 +57,7 @@ class _Sentence(MarkedSentence):
         given: the text to translate; for a known sentence, the text as found in the memory.
         pieces: its translation; the sentence itself until it is translated.
         is_changed: whether `pieces` differ from the sentence.
+        confidence: the probability that its translation is good, if known.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class _Sentence(MarkedSentence):
             self.given = in_sentence_case(self.model_text)
         self.pieces = self.unchanged()
         self.is_changed = False
+        self.confidence: float | None = None
 
     @property
     def needs_alignment(self) -> bool:
@@ -84,6 +87,7 @@ class _Sentence(MarkedSentence):
 
     def take(self, translation: AlignedText) -> None:
         """Takes the translation of `given`; an empty or equal one leaves the sentence unchanged."""
+        self.confidence = translation.confidence
         if translation.text == self.given or not translation.text.strip():
             return
         text = re.sub("[\r\n]", " ", translation.text)  # it must not add a line break
@@ -102,6 +106,7 @@ class TranslatedSentence(NamedTuple):
     start: int  # in characters of the text's translation
     end: int
     from_memory: bool
+    confidence: float | None  # the probability that it is good, if known
 
 
 @dataclasses.dataclass
@@ -178,7 +183,7 @@ class DocumentTranslator:
                 if sentence is not None:
                     end = len(text) + len(written)
                     row = (sentence.text, written, len(text), end, sentence.is_known)
-                    found.append(TranslatedSentence(*row))
+                    found.append(TranslatedSentence(*row, sentence.confidence))
                 text += written
         return text, found
 

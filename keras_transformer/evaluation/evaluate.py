@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.evaluation.calibration import answers_quality
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import paper_bleu, translation_scores
 from keras_transformer.parsing.parseval import parsing_scores
@@ -41,13 +42,15 @@ def evaluate(
         The scores: those of `translation_scores` and `paper_bleu`, or of `direction_scores`, or of
             `parsing_scores` and the repairs of trees; those of `perplexity`; {"sentences",
             "truncated" (sources beyond the model's limit), "beam_size", "alpha"}; and the known
-            facts about the checkpoint. Then the best answer to each source.
+            facts about the checkpoint; with a calibration, {"confidence": as from
+            `answers_quality`}. Then the best answer to each source.
 
     Raises:
         InputError: if there are no sentences, or the weights are not finite.
     """
     sources, references = texts
-    translations = translator.translate(sources, progress=True, scores=False)
+    options = {"confidence": True} if trees is None else {}  # if the model has a calibration
+    translations = translator.translate(sources, progress=True, scores=False, **options)
     best = [candidates[0] for candidates in translations]
     counts = translator.new_counts()
     counts.add(best)
@@ -59,6 +62,8 @@ def evaluate(
         scores |= paper_bleu(answers, references, language)
     else:
         scores = parsing_scores([answer.tree for answer in best], trees)
+    if trees is None and translator.card.calibration is not None:
+        scores["confidence"] = answers_quality(best, references, translator.card.calibration)
     results = {
         **scores,
         **counts.of_trees(),

@@ -59,6 +59,7 @@ from keras_transformer.serving.requests import (
 from keras_transformer.serving.responses import (
     attention_fields,
     encoded,
+    sentence_fields,
     shown_card,
     translation_fields,
 )
@@ -236,7 +237,7 @@ class Service:
         work = functools.partial(self._translate_sentences, request, terms)
         ((translation, rows, from_memory),) = await self._submit_document(work, terms)
         self.documents += 1
-        sentences = [row._asdict() for row in rows]
+        sentences = [sentence_fields(row) for row in rows]
         return {"translation": translation, "from_memory": from_memory, "sentences": sentences}
 
     async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -427,7 +428,7 @@ class Service:
         """Returns the translation of plain text, its sentences, and how many the memory had."""
         counts = self.translator.new_counts()
         translator = self.translator.document_translator(
-            terminology=terms, to=request.to, counts=counts
+            terminology=terms, to=request.to, counts=counts, confidence=True
         )
         document = document_of(request.document, request.format, translator.language)
         return *translator.translate_sentences(document.parts), counts.from_memory

@@ -11,6 +11,7 @@ const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html
 const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "xlsx",
   "xlsm", "ods", "ots", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
+const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
@@ -375,14 +376,26 @@ function paragraph(answer) {
   const characters = Array.from(answer.translation); // offsets count code points
   const nodes = [];
   let place = 0;
-  for (const { source, translation, start, end, from_memory } of answer.sentences ?? []) {
-    const mark = from_memory && { class: "sentence remembered", title: "From the translation memory" };
+  for (const sentence of answer.sentences ?? []) {
+    const { source, translation, start, end } = sentence;
     nodes.push(characters.slice(place, start).join(""), element("span", { class: "sentence",
-      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source, ...mark },
+      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source, ...markOf(sentence) },
       translation));
     place = end;
   }
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
+}
+
+/** How a sentence is marked: from the translation memory, or doubtful. */
+function markOf({ from_memory, confidence }) {
+  if (from_memory) {
+    return { class: "sentence remembered", title: "From the translation memory" };
+  }
+  if (confidence < REVIEW_BELOW) { // false without a confidence
+    const title = `May be wrong: good with a probability of ${Math.round(confidence * 100)}%`;
+    return { class: "sentence doubtful", title };
+  }
+  return {};
 }
 
 /** The translation so far. */

@@ -97,6 +97,9 @@ class TranslateRequest:
         list[list[str]] | None, "Phrases that the translations of each must contain."
     ] = None
     aligned: Annotated[bool, "Whether to return subwords and alignments, too."] = False
+    confidence: Annotated[
+        bool, "Whether to return confidence, too, if the model has a calibration."
+    ] = False
     to: To = None
     terminology: Terminology = None
 
@@ -116,6 +119,8 @@ class TranslateRequest:
             options["target_prefixes"] = self.prefixes
         if self.aligned:
             options["aligned"] = True
+        if self.confidence:
+            options["confidence"] = True
         phrases = self.required_phrases or []
         term_phrases = required_phrases_of(self.sentences, terms) or []
         if phrases or any(term_phrases):

@@ -12,6 +12,7 @@ import numpy as np
 from keras_transformer.attention.views import word_labels
 
 if TYPE_CHECKING:  # it imports TensorFlow
+    from keras_transformer.documents.translation import TranslatedSentence
     from keras_transformer.translate.answers import PairAttention, Translation
 
 
@@ -84,9 +85,17 @@ def shown_card(card: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
+Confidence = Annotated[
+    float | None, "The probability that it is good; absent without a calibration of the model."
+]
+
+
 @dataclasses.dataclass(frozen=True)
 class TranslationAnswer:
-    """One translation of a sentence; the optional fields are present if `aligned` was set."""
+    """One translation of a sentence.
+
+    The optional fields are present if `aligned` was set, or `confidence`.
+    """
 
     text: Annotated[str, "The translation."]
     score: Annotated[float | None, "log_prob / length penalty; null if nothing was allowed."]
@@ -101,6 +110,7 @@ class TranslationAnswer:
     log_probs: Annotated[list[float] | None, "T log probabilities of subwords."] = None
     alignment: Annotated[list[int] | None, "T indices into source_pieces, from 0."] = None
     pharaoh: Annotated[str | None, 'Aligned words, source before target: "0-0 1-2".'] = None
+    confidence: Confidence = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +129,7 @@ class SentenceAnswer:
     start: Annotated[int, "Unicode code points before its translation."]
     end: Annotated[int, "Unicode code points up to its end."]
     from_memory: Annotated[bool, "From the translation memory."]
+    confidence: Confidence = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +170,7 @@ def translation_fields(translation: "Translation") -> dict[str, Any]:
     values = vars(translation) | {
         "score": _rounded(translation.score),
         "log_prob": _rounded(translation.log_prob),
+        "confidence": _probability(translation.confidence),
     }
     if translation.pair is not None:
         values |= translation.pair._asdict()
@@ -170,6 +182,18 @@ def translation_fields(translation: "Translation") -> dict[str, Any]:
         if is_required or value is not None:
             fields[field.name] = value
     return fields
+
+
+def sentence_fields(sentence: "TranslatedSentence") -> dict[str, Any]:
+    """Returns a sentence of a document as JSON: the fields of SentenceAnswer."""
+    fields = sentence._asdict()
+    confidence = fields.pop("confidence")
+    return fields if confidence is None else {**fields, "confidence": _probability(confidence)}
+
+
+def _probability(confidence: float | None) -> float | None:
+    """Rounds a probability to three decimals; None stays None."""
+    return None if confidence is None else round(confidence, 3)
 
 
 def _rounded(number: float) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from keras_transformer.confidence import Calibration
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, Size, from_json, one_of
@@ -40,6 +41,7 @@ class ModelCard:
     checkpoint: CheckpointInfo | None = None  # which weights it has; None if unknown
     ensemble: tuple[CheckpointInfo, ...] = ()  # each model's checkpoint, if there are several
     evaluation: dict[str, Any] | None = None  # results of these weights on the test split
+    calibration: Calibration | None = None  # of the confidence in its translations
     weights: Storage = "float32"  # how the weights are stored
     date: str | None = None  # date of the export, YYYY-MM-DD
     tensorflow: str | None = None  # the version that wrote the export

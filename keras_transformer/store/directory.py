@@ -11,7 +11,7 @@ from keras_transformer.files.json_files import write_json
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import replacing_folder, write_file
 from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.results import read_chosen_decoding, read_results
+from keras_transformer.store.results import read_calibration, read_chosen_decoding, read_results
 from keras_transformer.store.stored_model import StoredModel, TrainedModel, trained_model
 from keras_transformer.training.checkpoint_files import (
     CheckpointInfo,
@@ -80,6 +80,7 @@ class ModelDirectory(StoredModel):
             info,
             chosen={} if chosen is None else chosen.options,
             evaluation=evaluation_of(self.folder, info),
+            calibration=read_calibration(self.folder, info),
         )
 
     def _read_model(self, checkpoint: str) -> "tuple[Transformer, CheckpointInfo]":

@@ -2,6 +2,7 @@
 
 evaluation-SPLIT.json   the latest evaluation result on that split
 decoding.json           the length penalty chosen for the model, if any
+confidence.json         the calibration of its confidence, if any
 """
 
 import dataclasses
@@ -11,12 +12,14 @@ from typing import Any
 
 from absl import logging
 
+from keras_transformer.confidence import Calibration
 from keras_transformer.fields import Amount, Size, from_json
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import to_path
-from keras_transformer.training.checkpoint_files import read_records
+from keras_transformer.training.checkpoint_files import CheckpointInfo, read_records
 from keras_transformer.training.model_directory import DECODING_FILE
 
+CALIBRATION_FILE = "confidence.json"
 # The results of a split that tables use.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
 
@@ -76,6 +79,24 @@ def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
     """
     path = to_path(model_dir) / DECODING_FILE
     return from_json(ChosenDecoding, read_json(path), path) if path.exists() else None
+
+
+def write_calibration(model_dir: str | Path, calibration: Calibration) -> None:
+    """Stores the calibration of a model's confidence in its directory."""
+    write_json(to_path(model_dir) / CALIBRATION_FILE, dataclasses.asdict(calibration))
+
+
+def read_calibration(model_dir: str | Path, checkpoint: CheckpointInfo) -> Calibration | None:
+    """Reads the calibration in a model directory; None if there is none for a checkpoint.
+
+    Raises:
+        InputError: if the file is damaged.
+    """
+    path = to_path(model_dir) / CALIBRATION_FILE
+    if not path.exists():
+        return None
+    calibration = from_json(Calibration, read_json(path), path)
+    return calibration if calibration.checkpoint == checkpoint.to_json() else None
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:

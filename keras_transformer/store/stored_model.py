@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keras_transformer.confidence import Calibration
 from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import require
 from keras_transformer.search.config import TASKS
@@ -165,6 +166,7 @@ def trained_model(
     chosen: Mapping[str, Any] = MappingProxyType({}),
     evaluation: dict[str, Any] | None = None,
     ensemble: tuple[CheckpointInfo, ...] = (),
+    calibration: Calibration | None = None,
 ) -> TrainedModel:
     """Collects what was read of a model, and makes its card.
 
@@ -176,6 +178,7 @@ def trained_model(
         chosen: the search options chosen for it.
         evaluation: the results of these weights on the test split, if there are any.
         ensemble: the checkpoint of each model, if there are several.
+        calibration: of these weights, if they have one.
     """
     # The model with the fewest positions limits all of them.
     config = min((model.config for model in models), key=lambda one: one.longest_text or math.inf)
@@ -189,5 +192,6 @@ def trained_model(
         checkpoint=checkpoint,
         ensemble=ensemble,
         evaluation=evaluation,
+        calibration=calibration,
     )
     return TrainedModel(tuple(models), vocabularies, card.with_options({}))

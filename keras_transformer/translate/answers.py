@@ -68,6 +68,9 @@ class Translation:
     from_memory: bool = False  # from a translation memory; the score is the model's
     # The subwords of both sides, and their alignment; None if not requested
     pair: AlignedPair | None = None
+    # The probability that it is good (confidence.py); None if not requested, for a blank text, from
+    # a memory, and of a model without a calibration
+    confidence: float | None = None
 
 
 class TargetScore(NamedTuple):

@@ -21,6 +21,7 @@ class SearchRequest:
     required_phrases: Sequence[Sequence[str]] | None = None  # for each text
     aligned: Sequence[bool] = ()  # which texts need alignments; none if empty
     scores: bool = True  # whether scores are needed
+    confidence: bool = False  # whether the guaranteed translations are judged, if the model can
 
     def __post_init__(self):
         if self.target_prefixes is not None:

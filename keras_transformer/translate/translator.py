@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_transformer.confidence import Calibration, evidence
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
@@ -117,14 +118,20 @@ class Translator:
         changed.card = dataclasses.replace(self.card, decoding=changed.config)
         return changed
 
+    def with_calibration(self, calibration: Calibration) -> "Translator":
+        """Returns the same model with another calibration of its confidence."""
+        changed = copy.copy(self)
+        changed.card = dataclasses.replace(self.card, calibration=calibration)
+        return changed
+
     @property
     def checkpoint(self) -> dict[str, Any]:
         """Which weights the model has, if known: {"checkpoint", "step", ...}."""
         return {} if self.card.checkpoint is None else self.card.checkpoint.to_json()
 
-    def new_counts(self) -> AnswerCounts:
-        """Returns empty counts for this translator's answers."""
-        return AnswerCounts()
+    def new_counts(self, review_below: float = 0.0) -> AnswerCounts:
+        """Returns empty counts for this translator's answers; see AnswerCounts."""
+        return AnswerCounts(review_below)
 
     def translate(
         self,
@@ -135,6 +142,7 @@ class Translator:
         required_phrases: Iterable[Iterable[str]] | None = None,
         scores: bool = True,
         to: str | None = None,
+        confidence: bool = False,
     ) -> list[list[Translation]]:
         """Returns one to `beam_size` translations of each text, best first.
 
@@ -150,6 +158,8 @@ class Translator:
                 forbidden ones.
             scores: whether to compute scores. Greedy search is faster without them; they are None.
             to: the target language, such as "de", if the model has several; see `with_codes`.
+            confidence: whether to return only the guaranteed translations, with the probability
+                that each is good; None without a calibration (evaluation/calibration.py).
 
         Raises:
             InputError: if the model's weights are not finite, prefixes or phrases do not fit,
@@ -167,6 +177,7 @@ class Translator:
             required_phrases,
             aligned=[aligned] * len(texts),
             scores=scores,
+            confidence=confidence,
         )
         return self.search(request, progress)
 
@@ -216,19 +227,22 @@ class Translator:
     def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
         """Returns the translations of a SearchRequest's texts, best first; see `translate`.
 
-        Aligned texts only have the guaranteed translations.
+        Texts that are aligned or judged only have the guaranteed translations.
         """
         sources = self._encode_sources(request.texts)
+        is_judged = request.confidence and self.card.calibration is not None
+        by_token = request.scores or is_judged
         id_request = Request(
             ids=sources.ids,
             prefix=self._encode_prefixes(sources.ids, request.target_prefixes),
             phrases=self._encode_phrases(sources.ids, request.required_phrases),
             guaranteed=request.guaranteed,
             alpha=self.config.alpha,
-            aligned=request.aligned,
+            aligned=[True] * len(request.texts) if is_judged else request.aligned,
+            token_scores=by_token,
         )
         is_constrained = request.required_phrases is not None
-        needs_scores = request.scores or is_constrained or self.config.mbr is not None
+        needs_scores = by_token or is_constrained or self.config.mbr is not None
         is_greedy = self.config.is_greedy and not needs_scores
         find = self.engine.search_greedily if is_greedy else self.engine.search
 
@@ -237,10 +251,16 @@ class Translator:
             hypotheses = find(batch_request)
             rows = translations(hypotheses, self.vocabularies, select(sources.truncated, batch))
             if any(batch_request.aligned):
-                self._align_guaranteed(batch_request, hypotheses, rows, request.scores)
+                self._align_guaranteed(batch_request, hypotheses, rows)
             return rows
 
         answers = self._in_batches(search_batch, [len(ids) for ids in sources.ids], progress)
+        if is_judged:
+            aligned = request.aligned or [False] * len(answers)
+            answers = [
+                [self._judged(text, answer, is_aligned) for answer in row]
+                for text, row, is_aligned in zip(request.texts, answers, aligned, strict=True)
+            ]
         if self.config.mbr is None:
             return answers
         is_sample = self.config.sampling is not None
@@ -416,28 +436,36 @@ class Translator:
         request: Request,
         hypotheses: SearchResult,
         answers: list[list[Translation]],
-        scores: bool,
     ) -> None:
-        """Replaces a batch's answers that need alignments by the guaranteed ones, aligned.
-
-        With `scores`, their subwords have log probabilities, too.
-        """
+        """Replaces a batch's answers that need alignments by the guaranteed ones, aligned."""
         indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
         sources = select(request.ids, indices)
         aligned: list[list[Translation]] = [[] for _ in indices]
         for rank in range(request.guaranteed):
             ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
             targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
-            if scores or hypotheses.alignment is None:
+            log_probs = hypotheses.token_log_probs if request.token_scores else None
+            lacks_scores = request.token_scores and log_probs is None
+            if lacks_scores or hypotheses.alignment is None:
                 pairs = self._align_ids(sources, targets)
             else:
-                explained = Explained(None, hypotheses.alignment[indices, rank])
+                log_probs = None if log_probs is None else log_probs[indices, rank]
+                explained = Explained(log_probs, hypotheses.alignment[indices, rank])
                 pairs = aligned_pairs(explained, self.vocabularies, sources, targets)
             for index, pair, row in zip(indices, pairs, aligned, strict=True):
                 if rank < len(answers[index]):
                     row.append(dataclasses.replace(answers[index][rank], pair=pair))
         for index, row in zip(indices, aligned, strict=True):
             answers[index] = row
+
+    def _judged(self, text: str, answer: Translation, is_aligned: bool) -> Translation:
+        """Adds the confidence to an aligned answer, and removes its alignment if not requested."""
+        confidence = None
+        if text.strip():
+            text = self._code_pattern.sub("", text) if self._has_codes else text
+            confidence = self.card.calibration.confidence(evidence(text, answer.text, answer.pair))
+        pair = answer.pair if is_aligned else None
+        return dataclasses.replace(answer, confidence=confidence, pair=pair)
 
     def _align_ids(self, sources: Rows, targets: Rows) -> list[AlignedPair]:
         """Aligns a batch's targets with its sources."""

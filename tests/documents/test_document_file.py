@@ -9,6 +9,7 @@ from keras_transformer.documents import document_file
 from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answer_counts import AnswerCounts
+from keras_transformer.translate.answers import Translation
 from tests.documents.archives import archive, content_of
 from tests.documents.doubles import run_on
 from tests.refusals import check, refused
@@ -21,10 +22,15 @@ class Shouter:
 
     def __init__(self):
         self.checkpoint, self.calls = {"step": 7}, []
+        self.card = types.SimpleNamespace(calibration="of a model")
 
-    def document_translator(self, language, case, terminology, to, counts):
+    def document_translator(self, language, case, terminology, to, counts, confidence):
         def translate(texts, aligned):
             self.calls.append(list(texts))
+            if confidence:
+                counts.add(
+                    Translation(text, None, None, 1, confidence=len(text) / 10) for text in texts
+                )
             return [AlignedText(text.upper()) for text in texts]
 
         model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
@@ -224,3 +230,23 @@ def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
     run(WRAPPED_LINES, format="text")
     run(b"A sentence.\nAnother one.\n")
     assert "format=" not in capsys.readouterr().err
+
+
+def test_doubtful_sentences_are_counted(run, capsys):
+    done = run(b"abc. de. fghijk.\n", review_below=0.5)
+    assert done.output == b"ABC. DE. FGHIJK.\n"
+    assert done.result["doubtful"] == 2
+    assert "2 sentences have less confidence than 0.5" in capsys.readouterr().err
+    assert run(b"abcdef\n", review_below=0.5).result["doubtful"] == 0
+    assert "confidence" not in capsys.readouterr().err
+    assert "doubtful" not in run(b"a\n").result
+
+
+def test_doubts_of_a_model_without_a_calibration_are_refused(tmp_path):
+    translator = Shouter()
+    translator.card.calibration = None
+    (tmp_path / "in.txt").write_text("a\n")
+    names = str(tmp_path / "in.txt"), str(tmp_path / "out.txt")
+    with refused("review_below", "0.5"):
+        translate_file(translator, DocumentConfig(*names, review_below=0.5))
+    assert not (tmp_path / "out.txt").exists()

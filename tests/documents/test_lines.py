@@ -27,6 +27,7 @@ class Shouter:
 
     def __init__(self):
         self.checkpoint = {"step": 7}
+        self.card = types.SimpleNamespace(calibration="of a model")
         self.calls = []
 
     def with_codes(self, texts, to):
@@ -42,6 +43,7 @@ class Shouter:
         required_phrases=None,
         scores=True,
         to=None,
+        confidence=False,
     ):
         if to is not None:
             sentences = [f"{to}: {sentence}" for sentence in sentences]
@@ -50,6 +52,12 @@ class Shouter:
             sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
         if required_phrases is not None:
             sentences = list(map("{}{}".format, sentences, required_phrases))
+        if confidence:
+            values = {"": None, "a": 0.25}
+            return [
+                [Translation(s.upper(), -0.5, -1.0, 3, confidence=values.get(s, 0.75))]
+                for s in sentences
+            ]
         if aligned:
             return [[Translation(s.upper(), -0.5, -1.0, 2, pair=PAIR)] for s in sentences]
         return [
@@ -108,6 +116,21 @@ def test_columns_of_aligned_answers(run):
     done = run(b"ab\n", token_scores=True, scores=True, alignments=True)
     pieces, scores = b"X Y </s>", b"-0.250000 -0.500000 -0.250000"
     assert done.output == b"\t".join([b"-0.500000", b"0-1 1-0", pieces, scores, b"AB\n"])
+
+
+def test_a_column_of_confidence(run):
+    done = run(b"a\n\nb\n", confidence=True)
+    assert done.output == b"0.250\tA\n\t\n0.750\tB\n"
+
+
+def test_confidence_of_a_model_without_a_calibration_is_refused(tmp_path):
+    translator = Shouter()
+    translator.card.calibration = None
+    (tmp_path / "in.txt").write_text("a\n")
+    config = LinesConfig(str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), confidence=True)
+    with refused("confidence", "True"):
+        translate_lines(translator, config)
+    assert not (tmp_path / "out.txt").exists()
 
 
 def test_lines_with_the_beginnings_of_their_translations(run):

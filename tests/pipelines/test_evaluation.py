@@ -6,9 +6,13 @@ import shutil
 
 import pytest
 
+from keras_transformer.evaluation import calibration
 from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
-from keras_transformer.store.results import read_results
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
+from keras_transformer.store.results import read_results, write_calibration
+from pipelines import evaluation
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.metadata import read_metadata, write_metadata
@@ -79,3 +83,30 @@ def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_p
 def test_errors_name_arguments(prepared, settings, argument, received):
     with refused(argument, received):
         EvaluationConfig(**settings).check(DataSet.open(prepared))
+
+
+def test_a_calibration_belongs_to_its_weights(untrained, prepared, tmp_path, monkeypatch):
+    monkeypatch.setattr(calibration, "LEAST_SENTENCES", 2)
+    monkeypatch.setattr(evaluation, "CHOOSING_SPLIT", "test")
+    model_dir = shutil.copytree(untrained, tmp_path / "model")
+    translator = load(model_dir, beam_size=2, n_best=1)
+    config = EvaluationConfig(calibrate=True)
+    results = evaluate_on(DataSet.open(prepared), translator, config, model_dir)
+    assert set(results["calibrated"]) == {*results["confidence"], "planted"}
+    assert {"unrelated", "untranslated"} <= set(results["calibrated"]["planted"])
+    stored = ModelPath(model_dir)
+    card = open_model(stored).restore().card
+    assert card.calibration.checkpoint == translator.checkpoint
+    assert 0 < load(model_dir).translate(["the cat"], confidence=True)[0][0].confidence < 1
+    other = dataclasses.replace(card.calibration, checkpoint={"checkpoint": "step-00000030"})
+    write_calibration(model_dir, other)
+    assert open_model(stored).restore().card.calibration is None
+
+
+def test_a_calibration_needs_sentences(translator, prepared, monkeypatch):
+    config = EvaluationConfig(calibrate=True)
+    with refused("calibrate", "train, test"):
+        config.check(DataSet.open(prepared))
+    monkeypatch.setattr(evaluation, "CHOOSING_SPLIT", "test")
+    with refused("calibrate", "5"):
+        evaluate_on(DataSet.open(prepared), translator, config)

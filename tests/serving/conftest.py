@@ -58,9 +58,17 @@ class FakeTranslator:
         )
         self.config = types.SimpleNamespace(beam_size=2, is_greedy=False)
         self.calls = []
+        self.confidences = {}  # in sentences of documents
         self.before_call = lambda: None
 
-    def translate(self, sentences, target_prefixes=None, aligned=False, required_phrases=()):
+    def translate(
+        self,
+        sentences,
+        target_prefixes=None,
+        aligned=False,
+        required_phrases=(),
+        confidence=False,
+    ):
         self.calls.append(list(sentences))
         self.before_call()
         if target_prefixes:
@@ -75,6 +83,8 @@ class FakeTranslator:
         if aligned:
             pair = Pair(["b", "</s>"], [-0.125, -1.125], "0-0")
             return [[translation("b", -0.5, -1.25, pair=pair)] for _ in sentences]
+        if confidence:
+            return [[translation("b", -0.5, -1.25, confidence=0.3714)] for _ in sentences]
         return [
             [translation("die Katze schläft.", -0.5, -1.25), translation("der Kater.", -1.75, -3.5)]
             for _ in sentences
@@ -89,10 +99,14 @@ class FakeTranslator:
     def new_counts(self):
         return AnswerCounts()
 
-    def document_translator(self, language=None, terminology=None, to=None, counts=None):
-        return self.document_translators(1, language, terminology, to, counts)[0]
+    def document_translator(
+        self, language=None, terminology=None, to=None, counts=None, confidence=False
+    ):
+        return self.document_translators(1, language, terminology, to, counts, confidence)[0]
 
-    def document_translators(self, count, language=None, terminology=None, to=None, counts=None):
+    def document_translators(
+        self, count, language=None, terminology=None, to=None, counts=None, confidence=False
+    ):
         if to is not None:
             self.calls.append((to, language))
         if terminology is not None:
@@ -102,7 +116,11 @@ class FakeTranslator:
             def translate(texts, aligned):
                 counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
-                return [AlignedText(row[min(rank, len(row) - 1)].text) for row in rows]
+                judged = self.confidences if confidence else {}
+                return [
+                    AlignedText(row[min(rank, len(row) - 1)].text, confidence=judged.get(text))
+                    for text, row in zip(texts, rows, strict=True)
+                ]
 
             def count_subwords(texts):
                 return [len(text.split()) for text in texts]

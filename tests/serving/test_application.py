@@ -90,6 +90,16 @@ def test_translate(translator, request_body, wanted):
     assert "Access-Control-Allow-Origin" not in headers
 
 
+def test_confidence(translator):
+    request = {"text": "a", "confidence": True}
+    _, _, body = answer_to(translator, "POST", "/translate", json=request)
+    assert json.loads(body)["translations"][0][0]["confidence"] == 0.371
+    translator.confidences = {"a cat.": 0.12345}
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "a cat. a dog."})
+    first, second = json.loads(body)["sentences"]
+    assert first["confidence"] == 0.123 and "confidence" not in second
+
+
 def test_aligned_translations(translator):
     request = {"text": "a", "aligned": True}
     _, _, body = answer_to(translator, "POST", "/translate", json=request)
@@ -478,14 +488,14 @@ def test_pages_of_another_origin_may_ask(translator, cors_origin):
 
 def test_the_model_tells_strangers_of_no_folder_and_no_setting(translator):
     translator.card.update(
-        checkpoint="/home/me/a/step-7,runs\\b\\step-8",
-        ensemble=[{"checkpoint": "/home/me/a/step-7"}],
+        checkpoint="/folder/me/a/step-7,runs\\b\\step-8",
+        ensemble=[{"checkpoint": "/folder/me/a/step-7"}],
         training={"seed": 1},
         preset="tiny",
         forbidden_phrases=["a secret"],
         config={"num_layers": 2, "num_heads": 4, "dropout": 0.1},
         data={"languages": ["en", "de"], "vocabulary": "vocabulary.model"},
-        evaluation={"bleu": 30.0, "data_dir": "/home/me/data", "languages": ["en", "de"]},
+        evaluation={"bleu": 30.0, "data_dir": "/folder/me/data", "languages": ["en", "de"]},
     )
     _, _, body = answer_to(translator, "GET", "/model")
     card = json.loads(body)

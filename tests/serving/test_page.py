@@ -966,6 +966,16 @@ def test_what_is_from_the_memory_is_marked(page):
     expect(page.locator("#remembering")).to_be_visible()
 
 
+def test_a_doubtful_translation_is_marked(page, translator):
+    expect(page.locator("#doubting")).to_be_hidden()
+    translator.confidences = {"a cat.": 0.37, "a dog.": 0.5}
+    sentences = translate(page, "a cat. a dog. a hen.")
+    expect(page.locator(".doubtful")).to_have_count(1)
+    title = "May be wrong: good with a probability of 37%"
+    expect(sentences.first).to_have_attribute("title", title)
+    expect(page.locator("#doubting")).to_be_visible()
+
+
 def test_a_translation_is_listed_once(open_page, translator):
     rows = [("a", -0.5), ("b", -0.6), ("a", -0.7)]
     translator.translate = lambda texts: [[translation(text, s, 2 * s) for text, s in rows]]

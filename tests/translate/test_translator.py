@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.confidence import Calibration, Evidence, evidence
 from keras_transformer.config import EOS_ID
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.formats import read_document
@@ -282,8 +283,7 @@ def test_a_text_is_put_into_a_batch_once(translator_of, model):
     }
     found = calls_of(translator.translate, lines, required_phrases=[["x"]] * len(lines))
     assert found == {"search": 1}
-    found = calls_of(translator.translate, lines, aligned=True)
-    assert found == {"search": 1, "explain": 2}, "one for each beam"
+    assert calls_of(translator.translate, lines, aligned=True) == {"search": 1}
     assert calls_of(translator.score, lines, lines) == {"score": 1}
     assert calls_of(translator.align, lines, lines) == {"explain": 1}
     translator.config = dataclasses.replace(translator.config, batch_tokens=512)
@@ -655,3 +655,55 @@ def test_what_was_translated_before_does_not_count(translator_of, endless, tmp_p
         config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"))
         result = translate_file(translator, config)
         assert (result["truncated"], result["unfinished"]) == (0, text.count("\n"))
+
+
+CALIBRATION = Calibration(
+    weights={**dict.fromkeys(Evidence._fields, 0.0), "log_prob": 2.0, "coverage": 1.0},
+    bias=-0.5,
+    good_chrf=40.0,
+    sentences=100,
+    checkpoint={},
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}])
+def test_confidence_in_the_guaranteed_translations(translator_of, model, options):
+    translator = translator_of(model, **options).with_calibration(CALIBRATION)
+    texts = ["abc de", " ", "fgh"]
+    rows = translator.translate(texts, confidence=True)
+    aligned = translator.translate(texts, aligned=True)
+    for text, row, wanted in zip(texts, rows, aligned, strict=True):
+        for answer, known in zip(row, wanted, strict=True):
+            assert answer.text == known.text and answer.pair is None
+            if not text.strip():
+                assert answer.confidence is None
+                continue
+            facts = evidence(text, known.text, known.pair)
+            assert answer.confidence == pytest.approx(CALIBRATION.confidence(facts), abs=1e-5)
+    both = translator.translate(texts, confidence=True, aligned=True)
+    assert [answer.pair is not None for row in both for answer in row] == [True] * sum(
+        map(len, aligned)
+    )
+
+
+def test_confidence_is_unknown_without_a_calibration_and_for_a_memory(translator_of, model):
+    translator = translator_of(model)
+    assert {each.confidence for each in translator.translate(["ab"], confidence=True)[0]} == {None}
+    known = translator.with_calibration(CALIBRATION).with_memory({"ab": "xyz"})
+    ((remembered,), others) = known.translate(["ab", "cd"], confidence=True)
+    assert remembered.confidence is None
+    assert all(0 < answer.confidence < 1 for answer in others)
+
+
+def test_doubtful_sentences_of_a_document_are_counted(translator_of, model):
+    translator = translator_of(model).with_calibration(CALIBRATION)
+    parts = read_document("ab cd. Efg.\nhi", "text", "en").parts
+    documents = translator.document_translator(confidence=True)
+    _, sentences = documents.translate_sentences(parts)
+    confidences = [sentence.confidence for sentence in sentences]
+    assert all(0 < confidence < 1 for confidence in confidences)
+    for limit in (0.0, sorted(confidences)[1] + 1e-9, 1.0):
+        counts = translator.new_counts(limit)
+        documents = translator.document_translator(counts=counts, confidence=True)
+        list(documents.translate(parts))
+        assert counts.doubtful == sum(confidence < limit for confidence in confidences)
