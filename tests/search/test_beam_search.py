@@ -204,13 +204,16 @@ def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
     result = table_search(tables, [4, 4, 4], settings_of(3, 0.6))
-    ids, lengths, scores, log_probs, _ = result
+    ids, lengths, scores, log_probs, _, totals = result
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
                 continue
             length = lengths[sentence, k]
             wanted = log_prob(tables[sentence], ids[sentence, k, :length])
+            for end in range(1, length + 1):
+                until = log_prob(tables[sentence], ids[sentence, k, :end])
+                assert totals[sentence, k, end - 1] == pytest.approx(until, abs=1e-4)
             assert log_probs[sentence, k] == pytest.approx(wanted, abs=1e-4)
             assert scores[sentence, k] == pytest.approx(wanted / penalty(length, 0.6), abs=1e-4)
 
