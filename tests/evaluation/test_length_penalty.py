@@ -30,7 +30,7 @@ def test_each_alpha_has_the_score_of_its_own_translations():
 
 
 def test_the_time_that_is_left_is_shown(monkeypatch, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     clock = iter(range(0, 1000, 30))  # 30 seconds an alpha
     monkeypatch.setattr(length_penalty.time, "monotonic", lambda: next(clock))
     length_penalty.bleu_by_alpha(Translator(), [REFERENCE] * 2, [REFERENCE] * 2)
