@@ -47,10 +47,11 @@ def write_text(folder: Path) -> None:
         for name in ("train", "web", "news", "more", "general.train"):
             write_lines(folder / f"{name}.{language}", lines)
         for name in (
-            *("val", "test", "test_2016", "test_2016_flickr", "newstest2014"),
+            *("test", "test_2016", "test_2016_flickr", "newstest2014"),
             *("general.val", "general.test"),
         ):
             write_lines(folder / f"{name}.{language}", mixed)
+        write_lines(folder / f"val.{language}", mixed * 13)  # enough to calibrate confidence
     write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "phrases.txt", ["Hund\n"])
