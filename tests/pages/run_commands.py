@@ -50,6 +50,7 @@ COPIES = {
     "guides/search": {"runs/mine/other": MINE},
     "measurements/decoding": {"runs/multi30k/model": MINE},
     "measurements/documents": {"runs/mix/model": MINE},
+    "measurements/recipes": {"runs/multi30k/data": DATA},
     "measurements/transfer": {"own": DATA},
 }
 # A block with one of these words is not run, and why.
