@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sacrebleu
 
-from keras_transformer.confidence import Calibration, Evidence, evidence
+from keras_transformer.confidence import Calibration, Evidence
 from keras_transformer.errors import require
 from keras_transformer.translate.answers import AlignedPair, Translation
 from keras_transformer.translate.translator import Translator
@@ -87,7 +87,7 @@ def calibrate(
     require(len(sources) >= LEAST_SENTENCES, "sources", rule, len(sources))
     answers = [row[0] for row in translator.translate(sources, progress=True, aligned=True)]
     texts = [answer.text for answer in answers]
-    facts = _evidence(sources, texts, [answer.pair for answer in answers])
+    facts = _evidence(translator, sources, texts, [answer.pair for answer in answers])
     chrf = sentence_chrf(texts, references)
     good_chrf = float(np.quantile(chrf, WORST))
     bad = chrf < good_chrf
@@ -96,7 +96,7 @@ def calibrate(
     error_sources = [sources[row] for row in error_rows]
     error_texts = [error.text for error in errors]
     pairs = translator.align(error_sources, error_texts, progress=True)
-    error_facts = _evidence(error_sources, error_texts, pairs)
+    error_facts = _evidence(translator, error_sources, error_texts, pairs)
 
     held_out, error_held_out = _cross_validated(facts, bad, error_facts, error_rows)
     scores = confidence_quality(held_out, facts[:, 0], chrf, good_chrf)
@@ -259,11 +259,14 @@ def _cross_validated(
 
 
 def _evidence(
-    sources: Sequence[str], translations: Sequence[str], pairs: Sequence[AlignedPair]
+    translator: Translator,
+    sources: Sequence[str],
+    translations: Sequence[str],
+    pairs: Sequence[AlignedPair],
 ) -> np.ndarray:
     """Collects the evidence for each translation: float [N, F]."""
     rows = [
-        evidence(source, text, pair)
+        translator.evidence(source, text, pair)
         for source, text, pair in zip(sources, translations, pairs, strict=True)
     ]
     return np.array(rows).reshape(-1, len(Evidence._fields))

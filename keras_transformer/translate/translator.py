@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_transformer.confidence import Calibration, evidence
+from keras_transformer.confidence import Calibration, Evidence, evidence
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
@@ -458,12 +458,17 @@ class Translator:
         for index, row in zip(indices, aligned, strict=True):
             answers[index] = row
 
+    def evidence(self, text: str, translation: str, pair: AlignedPair) -> Evidence:
+        """Collects the evidence for a translation of a text, which may have a language code."""
+        text = self._code_pattern.sub("", text) if self._has_codes else text
+        return evidence(text, translation, pair)
+
     def _judged(self, text: str, answer: Translation, is_aligned: bool) -> Translation:
         """Adds the confidence to an aligned answer, and removes its alignment if not requested."""
         confidence = None
         if text.strip():
-            text = self._code_pattern.sub("", text) if self._has_codes else text
-            confidence = self.card.calibration.confidence(evidence(text, answer.text, answer.pair))
+            facts = self.evidence(text, answer.text, answer.pair)
+            confidence = self.card.calibration.confidence(facts)
         pair = answer.pair if is_aligned else None
         return dataclasses.replace(answer, confidence=confidence, pair=pair)
 
