@@ -382,9 +382,8 @@ def _warn_of_short_training(card) -> None:
     training, checkpoint = card.description.training, card.checkpoint
     if training is None or checkpoint is None or card.description.base is not None:
         return
-    is_whole = training.decay == "inverse_square_root"  # a decay to zero shortens the warm-up
     steps = checkpoint.step or 0  # None if unknown
-    if is_whole and 0 < steps < training.warmup_steps:
+    if not training.decays_to_zero and 0 < steps < training.warmup_steps:
         message = "this model's training ended at step %d, inside its warm-up of %d steps, so it "
         message += "may translate badly: train it longer, or with fewer warmup_steps"
         logging.warning(message, steps, training.warmup_steps)

@@ -242,6 +242,11 @@ class TrainingConfig:
         """The Keras dtype policy of `precision`: variables stay float32."""
         return self.precision if self.precision == "float32" else f"mixed_{self.precision}"
 
+    @property
+    def decays_to_zero(self) -> bool:
+        """Whether the rate ends at zero with the run, which shortens the warm-up of a short one."""
+        return self.decay != "inverse_square_root"
+
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
     """Parses each "KEY=VALUE" by the type of field KEY in either configuration."""

@@ -138,8 +138,7 @@ def _log_end(state: RunState, training_config: TrainingConfig) -> None:
     if state.started is None:
         message = "this run has already ended at step %d: to continue it, raise %s"
         logging.info(message, state.step, stopped)
-    is_shortened = training_config.decay != "inverse_square_root"  # see WarmupToZero
-    if state.step < training_config.warmup_steps and not is_shortened:
+    if state.step < training_config.warmup_steps and not training_config.decays_to_zero:
         message = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
         logging.warning(message, state.step, training_config.warmup_steps, stopped)
 
@@ -154,7 +153,7 @@ def _log_warmup(training_config: TrainingConfig, total_steps: int, limit: str) -
     """
     warmup_steps = training_config.warmup_steps
     shorter = max(1, round(total_steps * LONGEST_WARMUP))
-    if training_config.decay == "inverse_square_root":
+    if not training_config.decays_to_zero:
         if total_steps < warmup_steps:
             message = "this run has %d steps, fewer than its warm-up of %d: set warmup_steps=%d, "
             message += "or raise %s"

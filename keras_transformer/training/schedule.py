@@ -103,6 +103,6 @@ def make_schedule(
         scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
     else:
         scale = config.learning_rate_scale
-    if config.decay == "inverse_square_root" or total_steps is None:
+    if not config.decays_to_zero or total_steps is None:
         return WarmupInverseSquareRoot(d_model, config.warmup_steps, scale)
     return WarmupToZero(d_model, config.warmup_steps, total_steps, scale, shape=config.decay)
