@@ -8,7 +8,7 @@ search returns where it matters.
 import dataclasses
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
 from keras_transformer.documents.marked import MarkedSentence
@@ -98,15 +98,18 @@ class _Sentence(MarkedSentence):
         self.pieces = pieces
 
 
-class TranslatedSentence(NamedTuple):
-    """A sentence of a text, and the place of its translation in the text's translation."""
+@dataclasses.dataclass(frozen=True)
+class SentenceAnswer:
+    """A sentence of a document, and the position of its translation."""
 
-    source: str
-    translation: str
-    start: int  # in characters of the text's translation
-    end: int
-    from_memory: bool
-    confidence: float | None  # the probability that it is good, if known
+    source: Annotated[str, "The sentence."]
+    translation: Annotated[str, "Its translation."]
+    start: Annotated[int, "Unicode code points before its translation."]
+    end: Annotated[int, "Unicode code points up to its end."]
+    from_memory: Annotated[bool, "From the translation memory."]
+    confidence: Annotated[
+        float | None, "The probability that it is good; absent without a calibration of the model."
+    ] = None
 
 
 @dataclasses.dataclass
@@ -161,7 +164,7 @@ class DocumentTranslator:
 
     def translate_sentences(
         self, parts: Iterable[str | Segment]
-    ) -> tuple[str, list[TranslatedSentence]]:
+    ) -> tuple[str, list[SentenceAnswer]]:
         """Translates a whole text at once, and lists its sentences.
 
         Args:
@@ -173,7 +176,7 @@ class DocumentTranslator:
         """
         chunk = [self._paragraph(part) if isinstance(part, Segment) else part for part in parts]
         self._translate_paragraphs(list(_paragraphs(chunk)))
-        text, found = "", []
+        text, answers = "", []
         for part in chunk:
             if isinstance(part, str):
                 text += part
@@ -181,11 +184,17 @@ class DocumentTranslator:
             for sentence, pieces in _pieces(part):
                 written = part.segment.written(pieces)
                 if sentence is not None:
-                    end = len(text) + len(written)
-                    row = (sentence.text, written, len(text), end, sentence.is_known)
-                    found.append(TranslatedSentence(*row, sentence.confidence))
+                    answer = SentenceAnswer(
+                        source=sentence.text,
+                        translation=written,
+                        start=len(text),
+                        end=len(text) + len(written),
+                        from_memory=sentence.is_known,
+                        confidence=sentence.confidence,
+                    )
+                    answers.append(answer)
                 text += written
-        return text, found
+        return text, answers
 
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Splits a segment into sentences; none begins within a mark."""

@@ -5,15 +5,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from keras_transformer.attention.views import word_labels
-
-if TYPE_CHECKING:  # it imports TensorFlow
-    from keras_transformer.documents.translation import TranslatedSentence
-    from keras_transformer.translate.answers import PairAttention, Translation
+from keras_transformer.documents.translation import SentenceAnswer
+from keras_transformer.translate.answers import PairAttention, Translation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +83,6 @@ def shown_card(card: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-Confidence = Annotated[
-    float | None, "The probability that it is good; absent without a calibration of the model."
-]
-
-
 @dataclasses.dataclass(frozen=True)
 class TranslationAnswer:
     """One translation of a sentence.
@@ -110,7 +103,9 @@ class TranslationAnswer:
     log_probs: Annotated[list[float] | None, "T log probabilities of subwords."] = None
     alignment: Annotated[list[int] | None, "T indices into source_pieces, from 0."] = None
     pharaoh: Annotated[str | None, 'Aligned words, source before target: "0-0 1-2".'] = None
-    confidence: Confidence = None
+    confidence: Annotated[
+        float | None, "The probability that it is good; absent without a calibration of the model."
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,18 +113,6 @@ class TranslateAnswer:
     """The translations of each text."""
 
     translations: Annotated[list[list[TranslationAnswer]], "For each text, best first."]
-
-
-@dataclasses.dataclass(frozen=True)
-class SentenceAnswer:
-    """A sentence of a document, and the position of its translation."""
-
-    source: Annotated[str, "The sentence."]
-    translation: Annotated[str, "Its translation."]
-    start: Annotated[int, "Unicode code points before its translation."]
-    end: Annotated[int, "Unicode code points up to its end."]
-    from_memory: Annotated[bool, "From the translation memory."]
-    confidence: Confidence = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +145,7 @@ class AttentionAnswer:
     alignment: Annotated[list[int], "T indices into source_pieces, from 0."]
 
 
-def translation_fields(translation: "Translation") -> dict[str, Any]:
+def translation_fields(translation: Translation) -> dict[str, Any]:
     """Returns a translation as JSON: the fields of TranslationAnswer.
 
     Optional ones that it does not have are left out.
@@ -184,11 +167,14 @@ def translation_fields(translation: "Translation") -> dict[str, Any]:
     return fields
 
 
-def sentence_fields(sentence: "TranslatedSentence") -> dict[str, Any]:
-    """Returns a sentence of a document as JSON: the fields of SentenceAnswer."""
-    fields = sentence._asdict()
-    confidence = fields.pop("confidence")
-    return fields if confidence is None else {**fields, "confidence": _probability(confidence)}
+def sentence_fields(sentence: SentenceAnswer) -> dict[str, Any]:
+    """Returns a sentence of a document as JSON, without the confidence that it does not have."""
+    fields = dict(vars(sentence))
+    if sentence.confidence is None:
+        del fields["confidence"]
+    else:
+        fields["confidence"] = _probability(sentence.confidence)
+    return fields
 
 
 def _probability(confidence: float | None) -> float | None:
@@ -201,7 +187,7 @@ def _rounded(number: float) -> float | None:
     return round(number, 6) if math.isfinite(number) else None
 
 
-def attention_fields(attention: "PairAttention") -> dict[str, Any]:
+def attention_fields(attention: PairAttention) -> dict[str, Any]:
     """Returns the attention for one pair as JSON, rounded to three digits."""
     maps = {
         "encoder": attention.encoder,

@@ -320,7 +320,8 @@ def test_sentences_are_told_with_their_places():
     assert [sentence.source for sentence in sentences] == [
         *("A 😀 dog.", "It sleeps: www.example.org/a.b", "这是狗。", "它睡。", "12")
     ]
-    for source, shouted, start, end, *_ in sentences:
-        assert whole[start:end] == shouted
-        assert shouted == source.upper().replace("WWW.EXAMPLE.ORG/A.B", "www.example.org/a.b")
+    for sentence in sentences:
+        assert whole[sentence.start : sentence.end] == sentence.translation
+        shouted = sentence.source.upper().replace("WWW.EXAMPLE.ORG/A.B", "www.example.org/a.b")
+        assert sentence.translation == shouted
     assert DocumentTranslator(Parrot().model, "zh").translate_sentences(document.parts)[0] == text
