@@ -54,6 +54,7 @@ def main():
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "path", "must be a local folder with --format=marian", path)
     require(path.exists(), "path", "must exist", path)
+    from keras_transformer.store.decoding import ChosenDecoding
     from keras_transformer.store.directory import ModelDirectory, write_model_directory
     from keras_transformer.store.export import Export, SavedModel
     from keras_transformer.store.keras_file import KerasFile
@@ -74,7 +75,6 @@ def main():
     require(isinstance(stored, kind), "path", rule, path)
     trained = stored.restore()
     description, decoding = trained.card.description, trained.card.decoding
-    chosen = {"alpha": decoding.alpha, "beam_size": decoding.beam_size}
     return write_model_directory(
         model_dir,
         trained.model,
@@ -83,7 +83,7 @@ def main():
         task=description.task,
         task_options=description.task_options,
         languages=description.languages,
-        chosen=chosen if stored.is_export else None,
+        chosen=ChosenDecoding.of(decoding) if stored.is_export else None,
     )
 
 

@@ -15,8 +15,8 @@ from keras_transformer.fields import Size, check_fields, one_of, option
 from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.output_files import check_output, write_lines
 from keras_transformer.store.card import ModelCard
+from keras_transformer.store.decoding import ChosenDecoding
 from keras_transformer.store.results import (
-    ChosenDecoding,
     write_calibration,
     write_chosen_decoding,
     write_results,

@@ -5,25 +5,50 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_transformer.errors import require
-from keras_transformer.fields import shown
+from keras_transformer.fields import Amount, Size, shown
 from keras_transformer.search.config import TASKS, DecodingConfig, SearchSettings
 from keras_transformer.training.model_directory import ModelDescription
 from keras_transformer.vocabulary.subwords import Subwords
 
 
-def default_decoding(description: ModelDescription, chosen: Mapping[str, Any]) -> DecodingConfig:
+@dataclasses.dataclass(frozen=True)
+class ChosenDecoding:
+    """The search options chosen for a model, which it decodes with unless a caller changes them.
+
+    For a model from an export, the choice is known, but not its reasons.
+    """
+
+    alpha: Amount  # for the length penalty, with this number of beams
+    beam_size: Size
+    bleu: Amount | None = None  # that it had
+    split: str | None = None  # on which it was chosen
+    checkpoint: str | None = None  # of which weights
+    bleu_by_alpha: dict[str, Amount] | None = None
+
+    @classmethod
+    def of(cls, decoding: DecodingConfig) -> "ChosenDecoding":
+        """Returns the choice of a model that decodes in this way."""
+        return cls(decoding.alpha, decoding.beam_size)
+
+
+def default_decoding(
+    description: ModelDescription, chosen: ChosenDecoding | None
+) -> DecodingConfig:
     """Returns how a model decodes unless a caller changes it.
 
     Sources are truncated as in training.
 
     Args:
         description: the model.
-        chosen: the options chosen for it (evaluation/length_penalty.py).
+        chosen: the options chosen for it (evaluation/length_penalty.py); None for its task's.
     """
     task_config = TASKS[description.task]
     trained_length = description.max_length or DecodingConfig.max_source_length
     longest = max(trained_length, task_config.max_source_length)
-    return dataclasses.replace(task_config, **{"max_source_length": longest, **chosen})
+    decoding = dataclasses.replace(task_config, max_source_length=longest)
+    if chosen is None:
+        return decoding
+    return dataclasses.replace(decoding, alpha=chosen.alpha, beam_size=chosen.beam_size)
 
 
 def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> DecodingConfig:

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import Task, TrainingConfig
 from keras_transformer.errors import require
-from keras_transformer.files.json_files import write_json
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import replacing_folder, write_file
+from keras_transformer.store.decoding import ChosenDecoding
 from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.results import read_calibration, read_chosen_decoding, read_results
+from keras_transformer.store.results import (
+    read_calibration,
+    read_chosen_decoding,
+    read_results,
+    write_chosen_decoding,
+)
 from keras_transformer.store.stored_model import StoredModel, TrainedModel, trained_model
 from keras_transformer.training.checkpoint_files import (
     CheckpointInfo,
@@ -21,7 +26,6 @@ from keras_transformer.training.checkpoint_files import (
     chosen_checkpoint,
 )
 from keras_transformer.training.model_directory import (
-    DECODING_FILE,
     Base,
     ModelDescription,
     create_or_check,
@@ -72,13 +76,12 @@ class ModelDirectory(StoredModel):
         if checkpoint is None:
             checkpoint = chosen_checkpoint(self.folder)
         model, info = self._read_model(checkpoint)
-        chosen = read_chosen_decoding(self.folder)
         return trained_model(
             [model],
             vocabularies,
             self.description,
             info,
-            chosen={} if chosen is None else chosen.options,
+            chosen=read_chosen_decoding(self.folder),
             evaluation=evaluation_of(self.folder, info),
             calibration=read_calibration(self.folder, info),
         )
@@ -164,7 +167,7 @@ def write_model_directory(
     task: Task = "translation",
     task_options: dict[str, Any] | None = None,
     languages: list[str] | None = None,
-    chosen: Mapping[str, Any] | None = None,
+    chosen: ChosenDecoding | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> dict[str, str | int]:
     """Writes an imported model as a model directory, with its weights as a checkpoint at step 0.
@@ -178,7 +181,7 @@ def write_model_directory(
         task_options: for parsing, how trees are written as text; for a model with several target
             languages, these languages (language_codes.py).
         languages: the source and target languages, if known.
-        chosen: the "alpha" and "beam_size" for translating, if chosen for the model.
+        chosen: the search options chosen for the model, if any.
         files: the content of further files, by name.
 
     Returns:
@@ -210,8 +213,8 @@ def write_model_directory(
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
         CheckpointStore(folder, model.config).save({"model": variables}, step=0)
-        if chosen:
-            write_json(folder / DECODING_FILE, dict(chosen))
+        if chosen is not None:
+            write_chosen_decoding(folder, chosen)
         for name, content in (files or {}).items():
             write_file(folder / name, content)
     return {

@@ -12,7 +12,7 @@ from keras_transformer.fields import shown
 from keras_transformer.quiet_tensorflow import without_information
 from keras_transformer.search.engine import Engine
 from keras_transformer.store.card import CARD, ModelCard
-from keras_transformer.store.decoding import search_settings
+from keras_transformer.store.decoding import ChosenDecoding, search_settings
 from keras_transformer.store.model_path import ModelPath
 from keras_transformer.store.stored_model import (
     LoadedModel,
@@ -88,13 +88,12 @@ class SavedModel(Export):
         rule = "must contain the float weights of one model"
         require(is_float, None, rule, kind, self.folder)
         vocabularies = self.vocabularies()
-        decoding = self.card.decoding
         return trained_model(
             [self._read_weights()],
             vocabularies,
             self.description,
             CheckpointInfo(self.folder.name),
-            chosen={"alpha": decoding.alpha, "beam_size": decoding.beam_size},
+            chosen=ChosenDecoding.of(self.card.decoding),
             evaluation=self.card.evaluation,
         )
 

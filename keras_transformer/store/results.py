@@ -13,12 +13,13 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.confidence import Calibration
-from keras_transformer.fields import Amount, Size, from_json
+from keras_transformer.fields import from_json
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import to_path
+from keras_transformer.store.decoding import ChosenDecoding
 from keras_transformer.training.checkpoint_files import CheckpointInfo, read_records
-from keras_transformer.training.model_directory import DECODING_FILE
 
+DECODING_FILE = "decoding.json"
 CALIBRATION_FILE = "confidence.json"
 # The results of a split that tables use.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
@@ -44,26 +45,6 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     """
     path = to_path(model_dir) / f"evaluation-{split}.json"
     return read_json(path, RESULTS) if path.exists() else None
-
-
-@dataclasses.dataclass(frozen=True)
-class ChosenDecoding:
-    """The search options chosen for a model: `load` uses them by default.
-
-    For a model from an export, the choice is known, but not its reasons.
-    """
-
-    alpha: Amount  # for the length penalty, with this number of beams
-    beam_size: Size
-    bleu: Amount | None = None  # that it had
-    split: str | None = None  # on which it was chosen
-    checkpoint: str | None = None  # of which weights
-    bleu_by_alpha: dict[str, Amount] | None = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Fields of DecodingConfig."""
-        return {"alpha": self.alpha, "beam_size": self.beam_size}
 
 
 def write_chosen_decoding(model_dir: str | Path, chosen: ChosenDecoding) -> None:

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_transformer.confidence import Calibration
@@ -15,7 +14,12 @@ from keras_transformer.errors import require
 from keras_transformer.search.config import TASKS
 from keras_transformer.search.engine import Engine
 from keras_transformer.store.card import ModelCard
-from keras_transformer.store.decoding import default_decoding, search_settings, with_options
+from keras_transformer.store.decoding import (
+    ChosenDecoding,
+    default_decoding,
+    search_settings,
+    with_options,
+)
 from keras_transformer.store.model_path import ModelPath
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription
@@ -163,7 +167,7 @@ def trained_model(
     vocabularies: VocabularyPair,
     description: ModelDescription,
     checkpoint: CheckpointInfo,
-    chosen: Mapping[str, Any] = MappingProxyType({}),
+    chosen: ChosenDecoding | None = None,
     evaluation: dict[str, Any] | None = None,
     ensemble: tuple[CheckpointInfo, ...] = (),
     calibration: Calibration | None = None,
@@ -175,7 +179,7 @@ def trained_model(
         vocabularies: the vocabularies of all.
         description: what the model is.
         checkpoint: which weights it has.
-        chosen: the search options chosen for it.
+        chosen: the search options chosen for it, if any.
         evaluation: the results of these weights on the test split, if there are any.
         ensemble: the checkpoint of each model, if there are several.
         calibration: of these weights, if they have one.

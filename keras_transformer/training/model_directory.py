@@ -27,7 +27,6 @@ from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
 FORMAT_VERSION = 4  # also for checkpoint records
-DECODING_FILE = "decoding.json"
 
 # Fields that are known for each model that was trained or imported.
 _TRAINED = {"preset": str, "training": dict, "vocabulary": FileName, "max_length": Length}
