@@ -4,18 +4,14 @@ The page is a single self-contained file. --picture also draws one layer for a p
 matplotlib). A table of the heads goes to stderr.
 """
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_output_flag,
-    define_model_flags,
-    load_model,
-    open_model_flags,
-    run,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import sys
 from pathlib import Path
 
 from absl import flags
+from command_files import check_output_flag
+from command_model import define_model_flags, load_model, open_model_flags
 
 FLAGS = flags.FLAGS
 define_model_flags()

@@ -4,21 +4,15 @@ For a parsing model, EVALB's labelled bracket F1 replaces BLEU. For a model with
 BLEU and chrF are reported for each of them and as means.
 """
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_output_flag,
-    define_flags,
-    define_model_flags,
-    flag_values,
-    given_search_flags,
-    load_model,
-    open_model_flags,
-    run,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import sys
 import time
 
 from absl import flags
+from command_files import check_output_flag
+from command_flags import define_flags, flag_values
+from command_model import define_model_flags, given_search_flags, load_model, open_model_flags
 
 from keras_transformer.errors import require
 from pipelines.data_set import DataSet

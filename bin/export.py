@@ -1,18 +1,13 @@
 """Exports a trained model for use elsewhere."""
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    define_flag,
-    define_model_flags,
-    given_search_flags,
-    open_model_flags,
-    run,
-    search_options,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import dataclasses
 import datetime
 
 from absl import flags, logging
+from command_flags import define_flag
+from command_model import define_model_flags, given_search_flags, open_model_flags, search_options
 
 from keras_transformer.errors import require
 from keras_transformer.export.formats import (

@@ -9,11 +9,12 @@ results in --measured, by default keras_transformer/paper/measured.json. Rows wi
 "not run here". The commands that produce each table are printed below it.
 """
 
-from command import check_output_flag, run  # isort: skip  (first: it makes the checkout importable)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 from pathlib import Path
 
 from absl import flags
+from command_files import check_output_flag
 
 FLAGS = flags.FLAGS
 TABLES = ("1", "2", "3", "4")

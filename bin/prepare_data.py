@@ -16,17 +16,14 @@ again. On a complete data set, it checks every file, and names a damaged or miss
 --help lists the flags for --dataset=files; --dataset=grammar --help those for another data set.
 """
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    define_flags,
-    flag_values,
-    run,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from absl import flags
+from command_flags import define_flags, flag_values
 from command_help import ADVANCED
 
 from keras_transformer.errors import InputError, require

@@ -4,21 +4,20 @@ GET /openapi.json describes the endpoints, which also work with LibreTranslate c
 SIGTERM stops the server after the running requests.
 """
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_memory_flag,
-    define_flags,
-    define_memory_flag,
-    define_model_flags,
-    flag_values,
-    load_model_with_memory,
-    open_model_flags,
-    run,
-    terms_of,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import dataclasses
 
 from absl import flags
+from command_files import terms_of
+from command_flags import define_flags, flag_values
+from command_model import (
+    check_memory_flag,
+    define_memory_flag,
+    define_model_flags,
+    load_model_with_memory,
+    open_model_flags,
+)
 
 from keras_transformer.serving.limits import OWN_MACHINE, Limits
 from keras_transformer.serving.requests import check_cors_origin

@@ -1,8 +1,9 @@
 """Trains a Transformer on prepared data; the same command resumes an interrupted run."""
 
-from command import define_flags, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
+from command import run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 from absl import flags
+from command_flags import define_flags, flag_values
 from command_help import ADVANCED
 
 from keras_transformer.config import TrainingConfig

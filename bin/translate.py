@@ -15,24 +15,22 @@ The result is one JSON line on stdout, or on stderr if the translations go to st
 keras_transformer/documents/lines.py describes the columns.
 """
 
-from command import (  # isort: skip  (first: it makes the checkout importable)
-    check_memory_flag,
-    check_output_flag,
-    define_flags,
-    define_memory_flag,
-    define_model_flags,
-    flag_values,
-    load_model_with_memory,
-    open_model_flags,
-    run,
-    terms_of,
-)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 import dataclasses
 import json
 import sys
 
 from absl import flags
+from command_files import check_output_flag, terms_of
+from command_flags import define_flags, flag_values
+from command_model import (
+    check_memory_flag,
+    define_memory_flag,
+    define_model_flags,
+    load_model_with_memory,
+    open_model_flags,
+)
 
 from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
 from keras_transformer.documents.formats import FORMATS

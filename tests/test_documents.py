@@ -11,6 +11,7 @@ import pytest
 from absl import flags
 
 import keras_transformer
+from bin.__main__ import PROGRAM_FILES
 from docs.site import pages
 from keras_transformer import presets
 from tests.program_fixtures import BIN, loaded
@@ -82,10 +83,9 @@ def test_named_tests_exist():
 def flags_of():
     """Program -> its flags."""
     found = {}
-    for path in sorted(BIN.glob("*.py")):
-        if path.stem not in ("__main__", "command", "command_help"):
-            with loaded(path.stem):
-                found[path.stem] = {*flags.FLAGS}
+    for name in PROGRAM_FILES:
+        with loaded(name):
+            found[name] = {*flags.FLAGS}
     return found
 
 

@@ -173,13 +173,10 @@ def output_of(*command: str) -> str:
 
 def programs_page() -> str:
     """All programs with all their flags, as absl describes them (--helpxml)."""
-    known = {path.stem for path in (ROOT / "bin").glob("*.py")} - {
-        "__main__",
-        "command",
-        "command_help",
-    }
-    if known != set(PROGRAMS):
-        sys.exit(f"error: docs/site/pages.py: PROGRAMS must be {sorted(known)}")
+    from bin.__main__ import PROGRAM_FILES
+
+    if set(PROGRAM_FILES) != set(PROGRAMS):
+        sys.exit(f"error: docs/site/pages.py: PROGRAMS must be {list(PROGRAM_FILES)}")
     text = "# Programs and flags\n\nAfter installation, `keras-transformer PROGRAM` is the same as "
     text += "`python bin/PROGRAM.py`. A program prints its result as one line of JSON.\n"
     for name in PROGRAMS:

@@ -167,13 +167,16 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
     ],
 )
 def test_arguments_are_named_as_flags(load_program, error, wanted):
-    with_flag = load_program("translate").run.__globals__["with_flag"]
+    load_program("translate")
+    from command_errors import with_flag
+
     assert with_flag(error) == wanted
 
 
 def test_settings_of_config_are_named_as_such(load_program):
-    program = load_program("train", "--data_dir=d", "--model_dir=m", "--config=clip_norm=-1")
-    with_flag = program.run.__globals__["with_flag"]
+    load_program("train", "--data_dir=d", "--model_dir=m", "--config=clip_norm=-1")
+    from command_errors import with_flag
+
     # Given by --config; without a flag of its own; with one.
     for argument, wanted in (
         ("clip_norm", "--config clip_norm"),
@@ -191,12 +194,14 @@ def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
     given = {"beam_size": 3, "alpha": 0.5, "batch_tokens": 7, "early_stopping": True}
     given |= {"min_length": 2, "no_repeat_ngram_size": 4, "forbidden_phrases": phrases}
     arguments = [f"--{name}={value}" for name, value in given.items()]
-    command = load_program("evaluate", "--data_dir=d", *arguments).run.__globals__
-    options = command["search_options"]()
+    load_program("evaluate", "--data_dir=d", *arguments)
+    from command_model import given_search_flags, search_fields, search_options
+
+    options = search_options()
     assert options == given | {"forbidden_phrases": ("a cat", " the dog ")}
     assert DecodingConfig(**options).beam_size == 3
-    assert list(options) == [*command["search_fields"]()]
-    reported = command["given_search_flags"]()
+    assert list(options) == list(search_fields())
+    reported = given_search_flags()
     assert reported == {name: flags.FLAGS[name].value for name in given if name != "batch_tokens"}
-    command = load_program("evaluate", "--data_dir=d").run.__globals__
-    assert command["search_options"]() == command["given_search_flags"]() == {}
+    load_program("evaluate", "--data_dir=d")
+    assert search_options() == given_search_flags() == {}

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from bin.__main__ import PROGRAM_FILES
 from tests.bin.test_flags import PROGRAMS as REQUIRED_FLAGS
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
@@ -24,9 +25,7 @@ finally:
     print({"tensorflow", "keras"} & set(sys.modules))
 """
 WRONG = {**REQUIRED_FLAGS, "quickstart": ["--train_steps=none"]}
-PROGRAMS = sorted(
-    {path.stem for path in BIN.glob("*.py")} - {"__main__", "command", "command_help"}
-)
+PROGRAMS = list(PROGRAM_FILES)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -61,10 +61,14 @@ def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
 def test_a_model_that_ended_inside_its_warm_up_is_told_of(
     load_program, caplog, step, decay, is_short
 ):
-    warn = load_program("translate").run.__globals__["_warn_of_short_training"]
+    load_program("translate")
+    from command_model import _warn_of_short_training
+
     training = TrainingConfig(warmup_steps=1000, decay=decay)
     description = SimpleNamespace(training=training, base=None)
-    warn(SimpleNamespace(description=description, checkpoint=SimpleNamespace(step=step)))
+    _warn_of_short_training(
+        SimpleNamespace(description=description, checkpoint=SimpleNamespace(step=step))
+    )
     assert ("ended at step 199, inside its warm-up of 1000 steps" in caplog.text) == is_short
 
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from bin.__main__ import PROGRAM_FILES
 from docs.site import fields, reference, results, signatures
 from keras_transformer.config import TransformerConfig
 from keras_transformer.fields import Rule
@@ -32,8 +33,7 @@ def test_every_field_is_described():
 
 
 def test_every_program_has_its_result():
-    programs = {path.stem for path in (reference.ROOT / "bin").glob("*.py")}
-    assert set(results.RESULTS) == programs - {"__main__", "command", "command_help"}
+    assert set(results.RESULTS) == set(PROGRAM_FILES)
     words = set(re.findall(r"\w+", "".join(SOURCES)))
     for program, described in results.RESULTS.items():
         for field in set(described) - COMPOSED:

@@ -1,0 +1,61 @@
+"""The log of a program on stderr: its own lines, and those of libraries if they are requested."""
+
+import contextlib
+import logging as standard_logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from absl import logging
+
+import keras_transformer
+import pipelines
+from keras_transformer.progress import AboveBars
+
+BIN = str(Path(__file__).resolve().parent)
+OWN_FOLDERS = (BIN, *keras_transformer.__path__, *pipelines.__path__)
+
+
+def log_to_stderr() -> None:
+    """Writes log lines in the form of programs, above progress bars."""
+    handler = logging.get_absl_handler()
+    handler.addFilter(_is_shown)
+    handler.setFormatter(_Formatter())
+    handler.python_handler.setStream(AboveBars())
+
+
+def _is_shown(record: standard_logging.LogRecord) -> bool:
+    """Whether a log record is this project's, an error, or requested."""
+    verbose = logging.get_verbosity() >= logging.DEBUG
+    is_error = record.levelno >= standard_logging.ERROR
+    return verbose or is_error or record.pathname.startswith(OWN_FOLDERS)
+
+
+class _Formatter(logging.PythonFormatter):
+    """Log lines as "12:34:56 message"; with --verbosity=1, those of absl with files and threads."""
+
+    def format(self, record: standard_logging.LogRecord) -> str:
+        if logging.get_verbosity() >= logging.DEBUG:
+            return super().format(record)
+        is_information = record.levelno <= standard_logging.INFO
+        level = "" if is_information else f"{record.levelname.lower()}: "
+        message = standard_logging.Formatter.format(self, record)
+        return f"{self.formatTime(record, '%H:%M:%S')} {level}{message}"
+
+
+@contextlib.contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Suppresses what libraries write to stderr at startup, unless --verbosity=1.
+
+    quiet_tensorflow.py does so for TensorFlow; warning and log filters do so for the others.
+    """
+    if logging.get_verbosity() >= logging.DEBUG:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")  # see quiet_tensorflow.py
+        yield
+        return
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+        yield
