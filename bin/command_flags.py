@@ -99,6 +99,7 @@ def parse_flags(arguments: list[str], is_relevant: Callable[[str], bool]) -> lis
     if any(argument in HELP for argument in typed):
         with contextlib.suppress(flags.Error):  # flags that would be wrong or are missing
             values([program, *(argument for argument in typed if argument not in HELP)])
+        values.mark_as_parsed()  # also after such an error: `is_relevant` reads flags
         print(short_help(program, is_relevant))
         sys.exit(0)
     try:

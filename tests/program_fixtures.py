@@ -77,7 +77,8 @@ def loading_once(translator_of):
         folders = [Path(each) for each in stored.where.paths]
         files = sorted(file for folder in folders for file in folder.rglob("*") if file.is_file())
         state = [(str(file.resolve()), file.stat().st_mtime_ns) for file in files]
-        key = repr((stored.where, state, sorted(options.items())))
+        chosen = {name: value for name, value in options.items() if value is not None}
+        key = repr((stored.where, state, sorted(chosen.items())))
         if not files or key not in _TRANSLATORS:
             _TRANSLATORS[key] = translator_of(stored, options)
         return _TRANSLATORS[key]
@@ -111,7 +112,8 @@ def call_program():
             patch = stack.enter_context(pytest.MonkeyPatch.context())
             for stream in streams:
                 patch.setattr(sys, stream, streams[stream])
-            patch.setattr(sys, "argv", [name, *arguments])
+            # The module's name, by which absl knows the program's own flags.
+            patch.setattr(sys, "argv", [f"loaded_{name}", *arguments])
             stack.enter_context(logs_to(streams["stderr"]))
             stack.enter_context(contextlib.chdir(cwd))
             loading = sys.modules.get("keras_transformer.loading")

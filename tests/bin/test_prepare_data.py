@@ -3,6 +3,7 @@ import re
 import sys
 
 import pytest
+from absl import flags
 
 from tests.refusals import check_line
 
@@ -18,12 +19,12 @@ def text(tmp_path):
     }
 
 
-def flags(**values):
+def words(**values):
     return [f"--{name}={value}" for name, value in values.items()]
 
 
 def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path):
-    arguments = flags(dataset="files", vocab_size=280, max_length=40, **text)
+    arguments = words(dataset="files", vocab_size=280, max_length=40, **text)
     first = run_program("prepare_data", *arguments)
     assert first.code == 0, first.errors
     assert first.output.count("\n") == 1  # all but the result goes to stderr
@@ -39,11 +40,11 @@ def test_files_of_both_sides_beside_parallel_ones(call_program, text, tmp_path):
     unit = '<tu><tuv lang="de"><seg>ja</seg></tuv><tuv lang="en"><seg>yes</seg></tuv></tu>'
     memory.write_text(f"<tmx><body>{unit}</body></tmx>")
     files = {"train_pairs": f"{table},{memory}", "test_pairs": memory, "weights": "1,2,3"}
-    arguments = flags(dataset="files", vocab_size=280, **files, **text)
+    arguments = words(dataset="files", vocab_size=280, **files, **text)
     alone = call_program("prepare_data", *arguments)
     assert alone.code == 1
     check_line(alone.errors, "--source_language", "none")
-    languages = flags(source_language="en", target_language="de")
+    languages = words(source_language="en", target_language="de")
     done = call_program("prepare_data", *arguments, *languages)
     assert done.code == 0, done.errors
     assert done.result["pairs"] == {"train": 30 + 2 + 3, "test": 1}
@@ -59,7 +60,7 @@ def test_filters_and_weights(call_program, text, tmp_path):
         text[flag] += f",{tmp_path / 'more'}.{side}"
     rules = {"length_ratio": 3, "length_limits": "1,60", "weights": "1,2.0"}
     done = call_program(
-        "prepare_data", *flags(dataset="files", vocab_size=280, **rules, **text), "--dedupe"
+        "prepare_data", *words(dataset="files", vocab_size=280, **rules, **text), "--dedupe"
     )
     assert done.result["pairs"] == {"train": 3}
     dropped = {"blank": 0, "too_long": 0, "length_limits": 0, "length_ratio": 1, "dedupe": 30}
@@ -71,7 +72,7 @@ def test_filters_and_weights(call_program, text, tmp_path):
 def test_pairs_are_added(call_program, text):
     shares = "upper:1,no_stop:1"
     done = call_program(
-        "prepare_data", *flags(dataset="files", vocab_size=290, augment=shares, **text)
+        "prepare_data", *words(dataset="files", vocab_size=290, augment=shares, **text)
     )
     assert done.result["added"] == {"upper": 30, "no_stop": 0}  # no line ends in a full stop
     assert done.result["pairs"] == {"train": 60}
@@ -114,15 +115,15 @@ def test_pairs_are_added(call_program, text):
     ],
 )
 def test_wrong_flags_end_in_one_line(call_program, tmp_path, arguments, subject, received, about):
-    words = [f"--data_dir={tmp_path / 'data'}", *arguments.split()]
-    done = call_program("prepare_data", *words, cwd=tmp_path)
+    typed = [f"--data_dir={tmp_path / 'data'}", *arguments.split()]
+    done = call_program("prepare_data", *typed, cwd=tmp_path)
     assert done.code == 1 and not done.output
     check_line(done.errors, subject, received, about)
     assert not (tmp_path / "data").exists()
 
 
 def test_the_default_vocabulary_size_is_no_exception(call_program, text):
-    done = call_program("prepare_data", *flags(dataset="files", **text))
+    done = call_program("prepare_data", *words(dataset="files", **text))
     assert done.code == 1
     check_line(done.errors, "--vocab_size", "37000", "at most")
 
@@ -131,14 +132,14 @@ def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     monkeypatch.delitem(sys.modules, "pipelines.beam", raising=False)
     data_dir = tmp_path / "data"
-    done = call_program("prepare_data", *flags(dataset="grammar", runner="beam", data_dir=data_dir))
+    done = call_program("prepare_data", *words(dataset="grammar", runner="beam", data_dir=data_dir))
     assert done.code == 1 and not data_dir.exists()
     check_line(done.errors, "--runner", "beam", 'pip install "keras-transformer-nmt[beam]"')
 
 
 def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
     (tmp_path / "no.model").write_text("the\nof\n")
-    arguments = flags(dataset="files", vocabulary="no.model", **text)
+    arguments = words(dataset="files", vocabulary="no.model", **text)
     done = call_program("prepare_data", *arguments, cwd=tmp_path)
     assert done.code == 1
     check_line(done.errors, "no.model", "SentencePiece", "bpe")
@@ -155,8 +156,8 @@ def headings_of(text):
     return found
 
 
-def test_help_says_which_data_sets_have_a_flag(run_program):
-    done = run_program("prepare_data", "--helpfull")
+def test_help_says_which_data_sets_have_a_flag(call_program):
+    done = call_program("prepare_data", "--helpfull")
     assert done.code == 0
     headings = headings_of(done.output)
     expected = {
@@ -176,19 +177,29 @@ def test_help_says_which_data_sets_have_a_flag(run_program):
 
 
 @pytest.mark.parametrize(
-    ("typed", "headings"),
+    ("dataset", "headings"),
     [
-        ([], {"dataset=files", "dataset=files or tfds:NAME"}),
-        (["--dataset=files", "--train_source=a"], {"dataset=files", "dataset=files or tfds:NAME"}),
-        (["--dataset", "grammar"], {"dataset=grammar"}),
-        (["--dataset=tfds:a/b"], {"dataset=tfds:NAME", "dataset=files or tfds:NAME"}),
-        (["--dataset=treebank", "--no_such_flag"], {"dataset=treebank"}),
+        ("files", ["dataset=files", "dataset=files or tfds:NAME"]),
+        ("grammar", ["dataset=grammar"]),
+        ("tfds:a/b", ["dataset=files or tfds:NAME", "dataset=tfds:NAME"]),
+        ("treebank", ["dataset=treebank"]),
     ],
 )
-def test_help_lists_the_flags_for_the_data_set(run_program, typed, headings):
-    done = run_program("prepare_data", *typed, "--help")
+def test_flags_that_suit_a_data_set(load_program, dataset, headings):
+    program = load_program("prepare_data", f"--dataset={dataset}", "--data_dir=data")
+    of_program = flags.FLAGS.get_key_flags_for_module(program)
+    known = {flags.FLAGS.find_module_defining_flag(flag.name) for flag in of_program}
+    relevant = sorted(filter(program.is_relevant, known))
+    assert [heading for heading in relevant if heading.startswith("dataset=")] == headings
+    assert (program.SELECTION in relevant) == (dataset != "treebank")
+    assert "vocabulary and records" in relevant
+
+
+@pytest.mark.parametrize(
+    ("typed", "heading"), [([], "dataset=files"), (["--dataset", "grammar"], "dataset=grammar")]
+)
+def test_help_lists_the_flags_for_the_data_set(run_program, typed, heading):
+    done = run_program("prepare_data", *typed, "--no_such_flag", "--help")
     assert done.code == 0
     shown = set(headings_of(done.output).values())
-    assert {heading for heading in shown if heading.startswith("dataset=")} == headings
-    assert ("selection of training pairs" in shown) == ("--dataset=treebank" not in typed)
-    assert "vocabulary and records" in shown
+    assert heading in shown and not {"dataset=tfds:NAME", "dataset=treebank"} & shown
