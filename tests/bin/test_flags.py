@@ -88,23 +88,16 @@ def test_text_that_is_none(refused, tmp_path, name):
     assert len(refused(name, *PROGRAMS[name], f"--flagfile={'x' * 10**6}")) > 1000
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"),
-    [
-        ("sweep", "train_minutes"),
-        ("train", "train_minutes"),
-        ("translate", "alpha"),
-    ],
-)
-def test_numbers_are_finite(refused, name, flag):
-    for value, number in (("nan", "nan"), ("inf", "inf"), ("1e999", "inf")):
-        line = refused(name, *PROGRAMS[name], f"--{flag}={value}")
-        check_line(line, f"--{flag}", number, "finite")
+@pytest.mark.parametrize("flag", ["train_minutes", "connect_seconds"])
+def test_numbers_are_finite(refused, flag):
+    line = refused("train", *PROGRAMS["train"], f"--{flag}=inf")
+    check_line(line, f"--{flag}", "inf", "finite")
 
 
-def test_numbers_that_are_too_large(refused):
-    line = refused("train", *PROGRAMS["train"], "--connect_seconds=1e308")
-    check_line(line, "--connect_seconds", "1e+308", "86400")
+@pytest.mark.parametrize("name", ["quickstart", "sweep", "train"])
+def test_seeds_have_32_bits(refused, name):
+    line = refused(name, *PROGRAMS[name], f"--seed={2**32}")
+    assert "--seed" in line and "4294967295" in line
 
 
 def test_values_of_several_parts(refused, load_program):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from bin.__main__ import PROGRAM_FILES
+from bin import __main__ as console
 from tests.bin.test_flags import PROGRAMS as REQUIRED_FLAGS
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
@@ -25,7 +25,7 @@ finally:
     print({"tensorflow", "keras"} & set(sys.modules))
 """
 WRONG = {**REQUIRED_FLAGS, "quickstart": ["--train_steps=none"]}
-PROGRAMS = list(PROGRAM_FILES)
+PROGRAMS = list(console.PROGRAM_FILES)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -71,59 +71,61 @@ def test_flags_that_must_be_given(call_program):
     assert all(word in line for word in ("error: ", "--data_dir ", "--model_dir ", "--help"))
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory):
-    """Runs `keras-transformer` with the folders under their installed names, in an empty folder."""
-    site = tmp_path_factory.mktemp("site")
-    shutil.copytree(BIN, site / "keras_transformer_programs")
+def test_the_installed_console_command_runs_a_program(tmp_path):
+    """In an empty folder; the folders have their installed names."""
+    shutil.copytree(BIN, tmp_path / "site" / "keras_transformer_programs")
     for package in ("keras_transformer", "pipelines"):
-        (site / package).symlink_to(BIN.parent / package)
+        (tmp_path / "site" / package).symlink_to(BIN.parent / package)
+    (tmp_path / "empty").mkdir()
     # The console command of pyproject.toml executes this.
     program = "import sys; from keras_transformer_programs.__main__ import main; main()"
-
-    def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", program, *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path_factory.mktemp("empty"),
-            env={**os.environ, "PYTHONPATH": str(site)},
-            check=False,
-            timeout=PATIENCE,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, "paper_tables", "--table=3", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path / "empty",
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith('{"table3": [{"row": "base"')
 
 
-def test_the_console_command_lists_every_program_with_its_first_line(command):
-    code, output, errors = command("--help")
-    assert (code, errors) == (0, "")
-    assert [command(flag) for flag in ("-h", "--helpshort")] == 2 * [(0, output, "")]
-    listed = dict(line.strip().split(maxsplit=1) for line in output.splitlines()[2:-2])
-    assert listed == {
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["--helpshort"]])
+def test_the_console_command_lists_every_program_with_its_first_line(
+    arguments, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["keras-transformer", *arguments])
+    console.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert dict(line.strip().split(maxsplit=1) for line in lines[2:-2]) == {
         name: ast.get_docstring(ast.parse((BIN / f"{name}.py").read_text())).splitlines()[0]
         for name in PROGRAMS
     }
 
 
-def test_the_console_command_runs_a_program(command):
-    code, output, errors = command("paper_tables", "--table=3", "--json")
-    assert (code, errors) == (0, "")
-    assert output.startswith('{"table3": [{"row": "base"')
+@pytest.mark.parametrize(
+    ("name", "received"), [("trian", "'trian' (did you mean train?)"), ("parse", "'parse'")]
+)
+def test_the_console_command_names_an_unknown_program(name, received, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["keras-transformer", name])
+    with pytest.raises(SystemExit) as ending:
+        console.main()
+    output, errors = capsys.readouterr()
+    assert (ending.value.code, output) == (1, "") and errors.count("\n") == 1
+    check_line(errors, "the program", received, ", ".join(PROGRAMS))
 
 
-def test_the_help_of_a_program_lists_its_flags(command):
-    code, output, errors = command("train", "--help")
-    assert (code, errors) == (0, "")
-    assert (
-        "  --preset: Model: tiny, base, big, " in output and "-v,--verbosity: 0: progress" in output
-    )
-    groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
+def test_the_help_of_a_program_lists_its_flags(call_program):
+    text = call_program("train", "--help").output
+    assert "  --preset: Model: tiny, base, big, " in text and "-v,--verbosity: 0: progress" in text
+    groups = {group.partition(":\n")[0]: group for group in text.split("\n\n")}
     assert "--precision: Type of activations; " in groups["optimization"]
     assert "(one of float32,\n    bfloat16, float16; default: float32)" in groups["optimization"]
     assert "--strategy: " in groups["devices"]
     assert "--data_dir: " in groups["flags"] and "--train_steps: " not in groups["flags"]
+    assert re.search(r"-v,--verbosity: 0: progress and .*\n.*\(default:\s+0\)", groups["flags"])
 
 
 def flags_in(help_text):
@@ -131,28 +133,16 @@ def flags_in(help_text):
     return set(re.findall(r"^  (?:-v,)?--(?:\[no\])?(\w+): ", help_text, re.M))
 
 
-def test_help_lists_what_most_people_need_and_helpfull_the_rest(run_program):
-    shown = run_program("train", "--help").output
-    full = run_program("train", "--helpfull").output
+def test_help_lists_what_most_people_need_and_helpfull_the_rest(call_program):
+    shown = call_program("train", "--help").output
+    full = call_program("train", "--helpfull").output
     assert len(flags_in(shown)) == 14 and {"train_steps", "preset", "seed"} < flags_in(shown)
     assert flags_in(full) - flags_in(shown) > {"accumulate_steps", "deterministic", "freeze"}
     assert "--[no]deterministic: " in full and "--helpfull lists 17 more flags" in shown
 
 
 @pytest.mark.parametrize("name", ["prepare_data", "serve", "sweep", "translate"])
-def test_help_has_none_of_the_phrases_of_absl(name, run_program):
-    text = run_program(name, "--helpfull").output.partition("absl.")[0]
+def test_help_has_none_of_the_phrases_of_absl(name, call_program):
+    text = call_program(name, "--helpfull").output.partition("absl.")[0]
     for phrase in ("(default: '", "a comma separated list", "(an integer)", "repeat this option"):
         assert phrase not in text
-
-
-def test_the_default_of_verbosity_is_what_programs_do(run_program):
-    text = run_program("train", "--help").output
-    assert re.search(r"-v,--verbosity: 0: progress and .*\n.*\(default:\s+0\)", text)
-
-
-def test_the_console_command_names_an_unknown_program(command):
-    for name, received in (("trian", "'trian' (did you mean train?)"), ("parse", "'parse'")):
-        code, output, errors = command(name)
-        assert (code, output) == (1, "") and errors.count("\n") == 1
-        check_line(errors, "the program", received, ", ".join(PROGRAMS))

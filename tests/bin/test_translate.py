@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_transformer.config import TrainingConfig
+from keras_transformer.documents import document_file, lines
 from tests.documents.archives import archive, content_of
 from tests.refusals import check_line
 
@@ -33,10 +34,10 @@ def one_line(text):
     return text.replace("\n", " ").replace("\r", " ")
 
 
-def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
+def test_file_to_file(call_program, untrained, lines_file, wanted, tmp_path):
     output = tmp_path / "out.txt"
     arguments = [f"--model_dir={untrained}", f"--input={lines_file}", f"--output={output}"]
-    done = run_program("translate", *arguments, "--beam_size=2", "--one_sentence_per_line")
+    done = call_program("translate", *arguments, "--beam_size=2", "--one_sentence_per_line")
     assert done.code == 0
     assert done.result["lines"] == 6
     assert done.result["truncated"] == 1
@@ -83,9 +84,9 @@ def test_lines_of_several_sentences(call_program, untrained, translator, tmp_pat
     output = (tmp_path / "out.txt").read_bytes().decode()
     assert output == translator.translate_document(text, language="en")
     first = [answers[0].text for answers in translator.translate(["the cat.", "A dog ran!"])]
-    lines = output.split("\n")
-    assert len(lines) == 4 and lines[:2] == [f" {one_line(' '.join(first))}\r", ""]
-    assert lines[2].endswith("https://a.b/c") and lines[2].upper().startswith(lines[2][:20])
+    answers = output.split("\n")
+    assert len(answers) == 4 and answers[:2] == [f" {one_line(' '.join(first))}\r", ""]
+    assert answers[2].endswith("https://a.b/c") and answers[2].upper().startswith(answers[2][:20])
 
 
 def test_stream_n_best_with_scores(call_program, untrained, wanted):
@@ -102,7 +103,7 @@ def test_stream_n_best_with_scores(call_program, untrained, wanted):
 
 
 def test_invalid_line_of_a_stream(call_program, untrained):
-    arguments = [f"--model_dir={untrained}", "--beam_size=1"]
+    arguments = [f"--model_dir={untrained}", "--beam_size=2"]
     done = call_program("translate", *arguments, stdin=b"the cat\n\n\xff\n")
     assert done.code == 1
     assert done.output.count("\n") == 2
@@ -138,9 +139,7 @@ def test_bad_flags(call_program, tmp_path, arguments, subject, received, about):
     assert done.output == ""
 
 
-@pytest.mark.parametrize(
-    ("argument", "received"), [("--alpha=1", "1.0"), ("--min_length=3", "3"), ("--sample", "True")]
-)
+@pytest.mark.parametrize(("argument", "received"), [("--alpha=1", "1.0"), ("--sample", "True")])
 def test_what_an_export_has_fixed(call_program, exported, argument, received):
     done = call_program("translate", f"--saved_model={exported}", argument)
     assert done.code == 1 and done.output == ""
@@ -153,37 +152,21 @@ def test_no_more_translations_than_beams(call_program, untrained):
     check_line(done.errors, "--n_best", "5", "4")
 
 
-def test_restrictions(call_program, untrained, wanted, tmp_path):
-    (tmp_path / "phrases").write_text("a\n\n  \nthe cat\n")
-    flags = [
-        "--min_length=9",
-        "--no_repeat_ngram_size=1",
-        f"--forbidden_phrases={tmp_path}/phrases",
-        "--beam_size=2",
-    ]
-    done = call_program("translate", f"--model_dir={untrained}", *flags, stdin=b"the cat\n")
-    assert done.code == 0, done.errors
+def test_terms_reach_documents_and_lines(call_program, untrained, tmp_path, monkeypatch):
+    terminologies = []
 
-    from keras_transformer.loading import load
+    def keep(translator, config):
+        terminologies.append(config.terminology)
+        return {"output": config.output}
 
-    settings = {"min_length": 9, "no_repeat_ngram_size": 1, "forbidden_phrases": ["a", "the cat"]}
-    ((best, *_),) = load(untrained, beam_size=2, n_best=1, **settings).translate(["the cat"])
-    assert done.output == one_line(best.text) + "\n"
-    assert LINES[0] == "the cat" and best.text != wanted[0][0].text
-
-
-def test_terminology(call_program, untrained, translator, tmp_path):
-    (tmp_path / "terms").write_text("the cat\tbig dog\ndog\tred cats\n")
-    flags = ["--beam_size=2", f"--terminology={tmp_path}/terms"]
-    stdin = b"see the cat\n\nthe dogs\na dog\n"
-    done = call_program("translate", f"--model_dir={untrained}", *flags, stdin=stdin)
-    assert done.code == 0, done.errors
-    answers = done.output.split("\n")
-    assert json.loads(done.errors.splitlines()[-1])["lines"] == 4
-    assert len(answers) == 5 and answers[1] == answers[4] == ""
-    assert "big dog" in answers[0] and "red cats" in answers[3]
-    (free,) = translator.translate(["the dogs"])
-    assert answers[2] == one_line(free[0].text)
+    monkeypatch.setattr(document_file, "translate_file", keep)
+    monkeypatch.setattr(lines, "translate_lines", keep)
+    (tmp_path / "terms").write_text("the cat\tbig dog\ndog \t red cats\n")
+    flags = [f"--model_dir={untrained}", "--beam_size=2", f"--terminology={tmp_path}/terms"]
+    for more in ([], ["--scores"]):
+        done = call_program("translate", *flags, *more)
+        assert done.code == 0, done.errors
+    assert terminologies == [{"the cat": "big dog", "dog": "red cats"}] * 2
 
 
 def test_memory(call_program, untrained, translator, tmp_path):
@@ -193,18 +176,9 @@ def test_memory(call_program, untrained, translator, tmp_path):
     done = call_program("translate", *flags, f"--output={tmp_path}/out", stdin=stdin)
     assert done.code == 0, done.errors
     assert done.result["from_memory"] == 1
-    found = (tmp_path / "out").read_text().splitlines()
+    written = (tmp_path / "out").read_text().splitlines()
     (dog,), (cat,) = (answers[:1] for answers in translator.translate(["a dog", "See the cat"]))
-    assert found == [f"Der Kater! {one_line(dog.text)}", one_line(cat.text)]
-    done = call_program("translate", *flags, "--scores", "--alignments", stdin=b"See the cat.\nb\n")
-    assert done.code == 0, done.errors
-    assert json.loads(done.errors.splitlines()[-1])["from_memory"] == 1
-    score, links, text = done.output.splitlines()[0].split("\t")
-    (scored,) = translator.score(["See the cat."], ["Der Kater!"])
-    penalty = ((5 + scored.tokens) / 6) ** translator.config.alpha
-    assert float(score) == pytest.approx(scored.log_prob / penalty, rel=1e-4)
-    (pair,) = translator.align(["See the cat."], ["Der Kater!"])
-    assert (links, text) == (pair.pharaoh, "Der Kater!")
+    assert written == [f"Der Kater! {one_line(dog.text)}", one_line(cat.text)]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +274,7 @@ def test_a_file_that_exists_is_refused_before_a_model_is_loaded(
 
 def test_no_document_of_bytes_is_written_to_a_terminal(call_program, untrained, tmp_path):
     (tmp_path / "letter.docx").write_bytes(LETTER)
-    flags = [f"--model_dir={untrained}", "--beam_size=1"]
+    flags = [f"--model_dir={untrained}", "--beam_size=2"]
     for arguments in (["--input=letter.docx", "--output=-"], ["--format=docx"]):
         done = call_program("translate", *flags, *arguments, terminal=True, cwd=tmp_path)
         assert done.code == 1 and done.output == ""

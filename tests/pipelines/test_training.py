@@ -175,6 +175,17 @@ def test_memory_that_a_device_lacks_is_named(prepared, tmp_path, monkeypatch):
         train_on(prepared, tmp_path / "model", "tiny")
 
 
+def test_a_damaged_shard_is_named(prepared, tmp_path, monkeypatch):
+    data_dir = shutil.copytree(prepared, tmp_path / "data")
+    (name,) = read_metadata(data_dir).splits["train"].shards
+    content = bytearray((data_dir / name).read_bytes())
+    content[-1] ^= 1
+    (data_dir / name).write_bytes(content)
+    monkeypatch.setattr(loop, "train", exhausted(tf.errors.DataLossError(None, None, "corrupted")))
+    with refused(None, "a damaged record", place=name):
+        train_on(data_dir, tmp_path / "model", "tiny")
+
+
 @pytest.mark.parametrize(
     "error",
     [
