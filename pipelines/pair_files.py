@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
-from keras_transformer.documents import encodings, formats, po, xliff
+from keras_transformer.documents import encodings, formats, po, tmx, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.files.reading import opened, require_text, uncompressed_name
@@ -24,8 +24,6 @@ from keras_transformer.language_codes import Direction, code_of
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
-# Tags within a translation memory's segment whose content is code.
-CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -164,7 +162,7 @@ def _text_of(element: ElementTree.Element) -> str:
     """Returns a segment's text without the code in it."""
     text = element.text or ""
     for inner in element:
-        if _local(inner.tag) not in CODE_TAGS:
+        if _local(inner.tag) not in tmx.CODE_TAGS:
             text += _text_of(inner)
         text += inner.tail or ""
     return text
@@ -172,13 +170,7 @@ def _text_of(element: ElementTree.Element) -> str:
 
 def _of_language(texts: dict[str, str], language: str) -> str | None:
     """Returns the text in a language or a variety of it: "en-gb" is "en"."""
-    return next((text for name, text in texts.items() if _is_variety(name, language)), None)
-
-
-def _is_variety(name: str, language: str) -> bool:
-    """Whether a name is a language or a variety of it: "en-GB" is "en"."""
-    name, language = name.lower(), language.lower()
-    return name == language or name.replace("_", "-").startswith(f"{language}-")
+    return next((text for name, text in texts.items() if tmx.is_variety(name, language)), None)
 
 
 def _xml_events(
@@ -224,9 +216,9 @@ def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for unit in _in_file(path, xliff.units, _document(path, argument, "xliff")):
-        if unit.languages is None or all(map(_is_variety, unit.languages, languages)):
+        if unit.languages is None or all(map(tmx.is_variety, unit.languages, languages)):
             yield unit.source.text, unit.target
-        elif all(map(_is_variety, unit.languages, reversed(languages))):
+        elif all(map(tmx.is_variety, unit.languages, reversed(languages))):
             yield unit.target, unit.source.text
 
 

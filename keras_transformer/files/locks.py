@@ -15,7 +15,7 @@ LOCK_HOLDER = b"process "  # beginning of a lock file, once a process has held t
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
+def locked(path: str | os.PathLike, argument: str, wait_seconds: float = 0) -> Iterator[None]:
     """Holds the lock file `path` while the block runs, creating its folder if needed.
 
     The operating system releases the lock when the process ends, however it ends. The file may stay
@@ -25,6 +25,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
     Args:
         path: the lock file, which lies in the folder that it protects.
         argument: the caller's name of that folder, for errors, such as "model_dir".
+        wait_seconds: how long to wait for another process to release the lock.
 
     Raises:
         InputError: if another process holds the lock.
@@ -39,9 +40,9 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
         _warn_of_no_lock(path, "it is remote")
         yield
         return
-    lock = filelock.FileLock(path, blocking=False)
+    lock = filelock.FileLock(path)
     try:
-        lock.acquire()
+        lock.acquire(timeout=wait_seconds)
     except filelock.Timeout:
         holder = path.read_bytes().decode().strip() or "another process"
         received = f"{path.parent}, locked by {holder} ({path})"

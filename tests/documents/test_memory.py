@@ -3,7 +3,7 @@
 import pytest
 
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.memory import TranslationMemory
+from keras_transformer.documents.memory import TranslationMemory, difference
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
 
@@ -109,3 +109,72 @@ def test_sentences_say_whether_they_are_from_the_memory():
     text, sentences = translator.translate_sentences(parts)
     assert text == "Ein Hund. IT RUNS."
     assert [sentence.from_memory for sentence in sentences] == [True, False]
+
+
+SIMILAR = TranslationMemory(
+    {
+        "The old man sees a dog.": "Der alte Mann sieht einen Hund.",
+        "The old man sees a big dog.": "Der alte Mann sieht einen großen Hund.",
+        "Delete {name} from the list?": "{name} aus der Liste löschen?",
+        ">>de<< The old man sees a cat.": "Der alte Mann sieht eine Katze.",
+        "我喜欢猫和狗。": "Ich mag Katzen und Hunde.",
+    }
+)
+
+
+def test_fuzzy_matches_are_ranked_by_their_similarity():
+    first, second = SIMILAR.matches("The old  man sees a dig.", count=3)
+    assert first.source == "The old man sees a dog." and first.similarity == 1 - 1 / 23
+    assert first.translation == "Der alte Mann sieht einen Hund."
+    assert second.source == "The old man sees a big dog." and second.similarity == 1 - 5 / 27
+    assert SIMILAR.matches("The old man sees a dig.") == [first]
+    assert SIMILAR.matches("The old man sees a dig.", 3, least_similarity=0.9) == [first]
+    (exact,) = SIMILAR.matches("The old man sees a dog.")
+    assert exact.similarity == 1 and [change.kind for change in exact.difference] == ["equal"]
+
+
+@pytest.mark.parametrize("text", ["", "A cat.", ">>cs<< The old man sees a cat."])
+def test_there_may_be_no_fuzzy_match(text):
+    assert SIMILAR.matches(text) == []
+
+
+def test_a_fuzzy_match_has_the_language_code_and_the_placeholders_of_the_text():
+    (match,) = SIMILAR.matches(">>de<< The old men sees a cat.", count=3)
+    assert match.source == "The old man sees a cat."
+    assert match.difference[1:3] == [("delete", "man "), ("insert", "men ")]
+    (match,) = SIMILAR.matches("Delete {file} from this list?")
+    assert match.translation == "{file} aus der Liste löschen?"
+    assert match.source == "Delete {file} from the list?"
+    assert match.similarity == 1 - 2 / 26, "a placeholder counts as three characters"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ("A dog", "A dog", [("equal", "A dog")]),
+        (
+            "The old man sees a dog.",
+            "The woman sees a big dog!",
+            [
+                ("equal", "The "),
+                ("delete", "old man "),
+                ("insert", "woman "),
+                ("equal", "sees a "),
+                ("insert", "big "),
+                ("equal", "dog"),
+                ("delete", "."),
+                ("insert", "!"),
+            ],
+        ),
+        ("猫和狗", "猪和狗", [("delete", "猫"), ("insert", "猪"), ("equal", "和狗")]),
+        ("A", "B C", [("delete", "A"), ("insert", "B C")]),
+    ],
+)
+def test_the_difference_of_two_sentences(first, second, wanted):
+    assert difference(first, second) == wanted
+
+
+def test_translations_are_replaced_at_once():
+    memory = TranslationMemory({"A": "1"})
+    memory.replace({"B": "2", "C": "3"})
+    assert (memory.find("A"), memory.find("B"), len(memory)) == (None, "2", 2)

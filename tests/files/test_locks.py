@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -37,6 +38,22 @@ def test_second_process_is_refused_until_the_first_has_ended(tmp_path):
         assert f"process {os.getpid()} on " in path.read_text()
     with locked(path, "dir"):
         pass
+
+
+def test_a_process_may_wait_for_another(tmp_path):
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "locked\n"
+        with refused("dir"), locked(path, "dir", wait_seconds=0.01):
+            pass
+        threading.Timer(0.1, holder.kill).start()
+        with locked(path, "dir", wait_seconds=60):
+            assert holder.wait(timeout=60) != 0
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_a_folder_that_cannot_be_locked(tmp_path):
