@@ -30,7 +30,9 @@ from keras_transformer.quiet_tensorflow import QuietTensorFlow
 if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.layers import *
     from keras_transformer.loading import load, load_parser
+    from pipelines.data_set import DataSet
     from pipelines.programs import evaluate, prepare, train
+    from pipelines.sources import GrammarSource
 
 __version__ = "0.1.0"
 
@@ -61,6 +63,8 @@ _NAMES_IN_LAYERS = (
 )
 _LAZY = {
     **dict.fromkeys(_NAMES_IN_LAYERS, "keras_transformer.layers"),
+    "DataSet": "pipelines.data_set",
+    "GrammarSource": "pipelines.sources",
     "load": "keras_transformer.loading",
     "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",

@@ -903,18 +903,14 @@ show_table([*names, "the cheaper of the first two"], rows)
 # results](../guides/results.md) has the commands that train on Multi30k, 29,000 captions of photos.
 
 # %%
-from pipelines.data_set import DataSet
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource, GrammarSource
-
 PAIRS, VOCAB_SIZE = 100_000, 2000
-made, files = GrammarSource(PAIRS, seed=1), {}
+made, files = kt.GrammarSource(PAIRS, seed=1), {}
 for split in ("train", "test"):
     short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
-    files[split] = [str(FOLDER / f"{split}.en")], [str(FOLDER / f"{split}.de")]
-    for side, (name,) in enumerate(files[split]):
-        Path(name).write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
-prepared = prepare(FileSource(files), FOLDER / "grammar", PreparationConfig(vocab_size=VOCAB_SIZE))
+    for side, language, name in ((0, "en", "source"), (1, "de", "target")):
+        files[f"{split}_{name}"] = path = FOLDER / f"{split}.{language}"
+        path.write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
+prepared = kt.prepare(FOLDER / "grammar", vocab_size=VOCAB_SIZE, **files)
 print(f"{prepared['pairs']['train']:,} pairs to train on, {prepared['pairs']['test']} to test on")
 
 # %% [markdown]
@@ -941,7 +937,7 @@ for text in (*short[0], "The squirrel has jumped."):
 # tokens: for so small a task, more steps are worth more than larger batches.
 
 # %%
-pairs = DataSet.open(FOLDER / "grammar").training_batches(tokens_per_batch=512, seed=1)
+pairs = kt.DataSet.open(FOLDER / "grammar").training_batches(tokens_per_batch=512, seed=1)
 rows = []
 for source, target in pairs.take(5):
     tokens = int(np.count_nonzero(target))
@@ -1150,7 +1146,7 @@ assert STEPS < FULL or history["accuracy"][-1] > 0.9
 
 # %%
 translator = kt.load(FOLDER / "grammar" / "model.keras")
-sources, references = (side[:200] for side in DataSet.open(FOLDER / "grammar").text("test"))
+sources, references = (side[:200] for side in kt.DataSet.open(FOLDER / "grammar").text("test"))
 answers = [beams[0].text for beams in translator.translate(sources)]
 show_table(
     ["source", "translation", "reference"],
@@ -1265,7 +1261,7 @@ for number in range(1, 6):
 mean = [np.mean(versions, axis=0) for versions in zip(*kept, strict=True)]
 by_library = checkpoint_weights._mean(kept, "average:5")
 assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(mean, by_library, strict=True))
-test = DataSet.open(FOLDER / "grammar").evaluation_batches("test", tokens_per_batch=4000)
+test = kt.DataSet.open(FOLDER / "grammar").evaluation_batches("test", tokens_per_batch=4000)
 results = []
 for weights in (*kept, mean):
     model.set_weights(weights)
@@ -1532,13 +1528,11 @@ assert lines.tree(tokens, example.words())[1].total == 0  # nothing to repair
 # the trees.
 
 # %%
-from pipelines.treebank import TreebankSource
-
 others = [tree for tree in trees[100:] if tree not in trees[:100]]
 (FOLDER / "train.trees").write_text("\n".join(others), encoding="utf-8")
-treebank = TreebankSource({"train": [str(FOLDER / "train.trees")]}, lines)
-prepared = prepare(treebank, FOLDER / "trees", PreparationConfig(vocab_size=350))
-tree_pairs = DataSet.open(FOLDER / "trees").training_batches(tokens_per_batch=2000, seed=1)
+texts = {"dataset": "treebank", "train_trees": FOLDER / "train.trees", "tree_words": "keep"}
+prepared = kt.prepare(FOLDER / "trees", **texts, vocab_size=350)
+tree_pairs = kt.DataSet.open(FOLDER / "trees").training_batches(tokens_per_batch=2000, seed=1)
 parsing_model, parsing_history, _ = trained(tree_pairs, 350, steps=STEPS // 4, norm="pre")
 parsing_model.save(FOLDER / "trees" / "model.keras")
 print(f"share of right tokens: {parsing_history['accuracy'][-1]:.2f}")

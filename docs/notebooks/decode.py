@@ -73,11 +73,8 @@ def show_table(names, rows):
 # file, and `sources` and `references` to your sentences.
 
 # %%
-from pipelines.data_set import DataSet
-from pipelines.sources import GrammarSource
-
 PAIRS, VOCAB_SIZE = 30_000, 2000
-made, files = GrammarSource(PAIRS, seed=1), {}
+made, files = kt.GrammarSource(PAIRS, seed=1), {}
 for split in ("train", "test"):
     short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
     for side, language, name in ((0, "en", "source"), (1, "de", "target")):
@@ -90,7 +87,8 @@ prepared = kt.prepare(DATA, vocab_size=VOCAB_SIZE, max_length=64, **files)
 # The model, and its training with `fit`:
 
 # %%
-batches = DataSet.open(DATA).training_batches(tokens_per_batch=512, seed=1).map(kt.teacher_forcing)
+pairs = kt.DataSet.open(DATA).training_batches(tokens_per_batch=512, seed=1)
+batches = pairs.map(kt.teacher_forcing)
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4, "dropout": 0.0}
 layers = {"norm": "pre", "positions": "rotary"}
 model = kt.Transformer(kt.TransformerConfig(vocab_size=VOCAB_SIZE, **layers, **sizes))
@@ -101,7 +99,7 @@ history = model.fit(batches, steps_per_epoch=STEPS // 4, epochs=4, verbose=0).hi
 MODEL = DATA / "model.keras"
 model.save(MODEL)
 
-sources, references = (side[:100] for side in DataSet.open(DATA).text("test"))
+sources, references = (side[:100] for side in kt.DataSet.open(DATA).text("test"))
 assert history["loss"][-1] < history["loss"][0]
 
 # %% [markdown]

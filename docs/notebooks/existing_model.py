@@ -89,14 +89,11 @@ def show_table(names, rows):
 # A grammar makes the text: short English sentences and their German translations.
 
 # %%
-from pipelines.data_set import DataSet
-from pipelines.sources import GrammarSource
-
 PAIRS, VOCAB_SIZE = 60_000, 2000
 
 
 def short_pairs(split, seed):
-    made = GrammarSource(PAIRS, seed).pairs(split)
+    made = kt.GrammarSource(PAIRS, seed).pairs(split)
     return [pair for pair in made if len(pair[0].split()) <= 8]
 
 
@@ -121,7 +118,8 @@ general = write(FOLDER / "text", train=short_pairs("train", 1), test=short_pairs
 # %%
 OLD = FOLDER / "old"
 prepared = kt.prepare(OLD, vocab_size=VOCAB_SIZE, max_length=64, **general)
-batches = DataSet.open(OLD).training_batches(tokens_per_batch=512, seed=1).map(kt.teacher_forcing)
+pairs = kt.DataSet.open(OLD).training_batches(tokens_per_batch=512, seed=1)
+batches = pairs.map(kt.teacher_forcing)
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4, "dropout": 0.0}
 marian = {"activation": "swish", "attention_bias": True, "logits_bias": True, "norm_epsilon": 1e-5}
 model = kt.Transformer(kt.TransformerConfig(vocab_size=VOCAB_SIZE, **sizes, **marian))
@@ -283,7 +281,7 @@ from keras_transformer.evaluation.translation import translation_scores
 
 
 def bleu(translator, data):
-    sources, references = (side[:100] for side in DataSet.open(data).text("test"))
+    sources, references = (side[:100] for side in kt.DataSet.open(data).text("test"))
     answers = [beams[0].text for beams in translator.translate(sources)]
     return translation_scores(answers, references)["bleu"]
 

@@ -73,10 +73,8 @@ def show_table(names, rows):
 #     }
 
 # %%
-from pipelines.sources import GrammarSource
-
 PAIRS, VOCAB_SIZE = 60_000, 2000
-made, FILES = GrammarSource(PAIRS, seed=1), {}
+made, FILES = kt.GrammarSource(PAIRS, seed=1), {}
 for split in ("train", "validation", "test"):
     pairs = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
     for side, language, name in ((0, "en", "source"), (1, "de", "target")):
@@ -102,9 +100,8 @@ show_table(["split", "pairs"], list(result["pairs"].items()))
 # Batches this small suit small data; for larger text, take 2,000 to 4,000.
 
 # %%
-from pipelines.data_set import DataSet
 
-data = DataSet.open(DATA)
+data = kt.DataSet.open(DATA)
 training = data.training_batches(tokens_per_batch=512, seed=1).map(kt.teacher_forcing)
 validation = data.evaluation_batches("validation", tokens_per_batch=4000).map(kt.teacher_forcing)
 inputs, labels = next(iter(training))
