@@ -44,13 +44,12 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
 
 
 def test_the_model_translates(call_program, untrained, tmp_path):
-    from keras_transformer.loading import load
-
-    arguments = [f"--model_dir={untrained}", "--source=a dog ran", "--beam_size=1"]
-    done = call_program("attention", *arguments, f"--output={tmp_path / 'page.html'}")
+    model = [f"--model_dir={untrained}", "--beam_size=1"]
+    page = f"--output={tmp_path / 'page.html'}"
+    done = call_program("attention", *model, "--source=a dog ran", page)
     assert done.code == 0, done.errors
-    translator = load(untrained, beam_size=1)
-    assert done.result["translation"] == translator.translate(["a dog ran"])[0][0].text
+    alone = call_program("translate", *model, "--one_sentence_per_line", stdin=b"a dog ran\n")
+    assert done.result["translation"] == alone.output.removesuffix("\n")
     assert done.result["target_pieces"][-1] == "</s>"
 
 
@@ -59,7 +58,6 @@ def test_the_model_translates(call_program, untrained, tmp_path):
     [
         (["--source= "], "--source", "' '", None),
         (["--target="], "--target", "''", None),
-        (["--model_dir=absent"], "--model_dir", "absent", None),
         (["--output=absent/page.html"], "--output", "absent/page.html", None),
         (["--picture=absent/head.svg"], "--picture", "absent/head.svg", None),
         (["--picture=a.svg", "--layer=2"], "--layer", "2", "from 1 to 1"),

@@ -1,7 +1,6 @@
 import json
 import shutil
 
-import ctranslate2
 import numpy as np
 import pytest
 
@@ -61,14 +60,9 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     assert done.code == 0, done.errors
     assert done.result["ctranslate2"] == str(export_dir)
     assert done.result["checkpoint"] == "step-00000020"
-    vocabularies = [folder / "vocabulary.model" for folder in (export_dir, untrained)]
-    assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
     card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
     assert card["checkpoint"]["checkpoint"] == "step-00000020"
     assert card["description"]["preset"] == "tiny"
-    translator = ctranslate2.Translator(str(export_dir))
-    settings = {"max_decoding_length": 3, "use_vmap": True}
-    assert len(translator.translate_batch([["▁the"]], **settings)) == 1
     done = call_program("export", *arguments)
     assert done.code == 1
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
@@ -78,9 +72,6 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     smaller = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
     assert (smaller["weights"], smaller["date"]) == ("int8", "2026-11-26")
     assert smaller["decoding"]["alpha"] == 1.2
-    # Most of so small a file is the table of positions, which stays as it is.
-    assert smaller["files"]["model.bin"] < 0.9 * card["files"]["model.bin"]
-    assert ctranslate2.Translator(str(export_dir)).compute_type == "int8_float32"
 
 
 def test_argos(call_program, untrained, tmp_path):
@@ -147,10 +138,9 @@ def test_ensemble(call_program, untrained, tmp_path):
     assert [each["step"] for each in card["ensemble"]] == [10, 20]
 
 
-@pytest.mark.parametrize("flag", ["--weights=int8", "--format=onnx"])
-def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
+def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
-    done = call_program("export", *arguments, flag)
+    done = call_program("export", *arguments, "--format=onnx")
     assert done.code == 1
     check_line(done.errors, "--model_dir", "2 models", "single")
 
@@ -159,11 +149,8 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     ("arguments", "subject", "received"),
     [
         (["--format=argos", "--beam_size=3"], "--beam_size", "3"),
-        (["--format=argos", "--directions=en"], "--directions", "'en'"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
         (["--signatures=score,nbest"], "--signatures", "'nbest'"),
-        (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
-        (["--format=web", "--runtime="], "--runtime", "''"),
         *(
             ([f"--date={date}"], "--date", f"'{date}'")
             for date in ("2017-02-29", "20170612", "2017-6-12")

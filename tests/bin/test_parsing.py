@@ -45,11 +45,11 @@ def trained(call_program, tmp_path_factory):
     return data, model
 
 
-def test_evaluation_by_brackets_with_the_settings_of_the_paper(run_program, trained, tmp_path):
+def test_evaluation_by_brackets_with_the_settings_of_the_paper(call_program, trained, tmp_path):
     data, model = trained
     output = tmp_path / "trees.txt"
     arguments = [f"--data_dir={data}", f"--model_dir={model}", f"--output={output}"]
-    done = run_program("evaluate", *arguments)
+    done = call_program("evaluate", *arguments)
     assert done.code == 0, done.errors
     for name, value in {
         **{"f1": 100.0, "complete_match": 100.0, "well_formed": 100.0, "tagging_accuracy": 100.0},

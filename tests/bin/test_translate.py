@@ -115,8 +115,6 @@ def test_invalid_line_of_a_stream(call_program, untrained):
     [
         ("", "--model_dir", "neither", None),
         ("--model_dir=a --saved_model=b", "--model_dir", "model_dir and saved_model", None),
-        ("--model_dir=absent", "--model_dir", "absent", "model directory"),
-        ("--saved_model=absent", "--saved_model", "absent", "export"),
         ("--model_dir=a --input=absent", "--input", "absent", "read"),
         ("--model_dir=a --output=absent/out", "--output", "absent/out", "writable"),
         ("--model_dir=a --format=text --scores", "--format", "--scores", "each line"),
