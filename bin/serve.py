@@ -41,6 +41,13 @@ flags.DEFINE_list(
     "without the suffix; the first is the default.",
 )
 define_memory_flag()
+flags.DEFINE_string(
+    "corrections",
+    None,
+    "File (.tmx) for corrections, which the page and programs add and remove, and which are used "
+    "like a translation memory. It is created if there is none. Everyone who can reach the server "
+    "can change them.",
+)
 
 
 def main():
@@ -49,6 +56,7 @@ def main():
     limits = Limits(**flag_values(Limits), prefix="--")
     check_cors_origin(FLAGS.cors_origin)
     check_memory_flag()
+    check_corrections_flag()
     terminologies = read_terminologies()
     # These two lines fail early; loading the model takes a while.
     stored = open_model_flags()
@@ -57,7 +65,33 @@ def main():
         own = {name: value for name, value in OWN_MACHINE.items() if not FLAGS[name].present}
         limits = dataclasses.replace(limits, **own)
     translator = load_model_with_memory(stored)
-    return serve(translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies)
+    corrections = read_corrections(translator)
+    if corrections is not None:
+        translator = translator.with_corrections(corrections)
+    return serve(
+        translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies, corrections
+    )
+
+
+def check_corrections_flag():
+    """Checks that --corrections can be a file of corrections before a model is loaded."""
+    from keras_transformer.documents.corrections import check_corrections
+    from keras_transformer.errors import require
+    from keras_transformer.files.paths import resolved
+
+    path = FLAGS.corrections
+    if path is not None:
+        check_corrections(path)
+        is_memory = FLAGS.memory is not None and resolved(FLAGS.memory) == resolved(path)
+        require(not is_memory, "corrections", "must not be the same file as --memory", repr(path))
+
+
+def read_corrections(translator):
+    """Reads the file of corrections; None if there is no flag for it."""
+    from keras_transformer.documents.corrections import Corrections
+
+    path = FLAGS.corrections
+    return None if path is None else Corrections(path, translator.card.languages)
 
 
 def read_terminologies():

@@ -42,8 +42,8 @@ FOR_PIPELINES = (
 )
 # The modules of pipelines that put data and model together: all that a program does.
 COMPOSED = ("training.py", "evaluation.py", "programs.py")
-# The package offers these under its own name, because its users import that: the names are looked up
-# at their first use, and nothing else in the library knows of them.
+# The package offers these under its own name, because its users import that: the names are looked
+# up at their first use, and nothing else in the library knows of them.
 OFFERING = "keras_transformer/__init__.py"
 OFFERED = ("pipelines.programs", "pipelines.data_set", "pipelines.sources")
 MAP = (ROOT / "docs/guides/code.md").read_text(encoding="utf-8").partition("## One training")[0]

@@ -9,6 +9,7 @@ noticed by the date, the size and the number of the file: it is then read again.
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from absl import logging
@@ -51,6 +52,7 @@ class Corrections:
         languages: the model's languages.
 
     Attributes:
+        directions: the model's directions, in which sentences can be corrected.
         memory: a translation memory with the corrections, as `TextTranslator` looks them up.
         version: increases with every change of the corrections; see `since`.
 
@@ -65,18 +67,22 @@ class Corrections:
         is_known = languages is not None and len(languages.directions) > 0
         require(is_known, "corrections", rule, os.fspath(path))
         self.path = resolved(path)
-        self.memory = TranslationMemory({})
+        self.memory = TranslationMemory({}, has_corrections=True)
         self.version = 0
+        self.directions = languages.directions
         self._languages = languages
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None  # of the file whose corrections are known
         self._seen = self._stamp  # of the latest file, which may not have been readable
-        self._tmx = Tmx(empty_memory(languages.sources))
+        self._tmx = self._empty()
         self._corrections: dict[_Key, Correction] = {}
         self._versions: dict[_Key, int] = {}  # since when each has its translation
         if not self.path.exists():
             self._change(lambda tmx: tmx.text)
         self._read()
+
+    def __len__(self) -> int:
+        return len(self._corrections)
 
     def all(self) -> list[Correction]:
         """Returns all corrections, the oldest first: the last one of each sentence."""
@@ -157,9 +163,8 @@ class Corrections:
         return count
 
     def _check(self, direction: Direction) -> None:
-        known = self._languages.directions
-        rule = f"must be one of {', '.join(map(str, known))}"
-        require(direction in known, "direction", rule, str(direction))
+        rule = f"must be one of {', '.join(map(str, self.directions))}"
+        require(direction in self.directions, "direction", rule, str(direction))
 
     def _change(self, edit: Callable[[Tmx], str]) -> None:
         """Replaces the file's text by `edit` of it, unless they are equal."""
@@ -199,20 +204,16 @@ class Corrections:
     def _read(self) -> None:
         """Reads the file; without one, there are no corrections."""
         stamp = self._seen = self._stamp_of_file()
-        if stamp is None:
-            tmx = Tmx(empty_memory(self._languages.sources))
-        else:
-            text = decoded(self.path.read_bytes(), "xml", str(self.path))
-            try:
-                tmx = Tmx(text.removeprefix(BYTE_ORDER_MARK))
-            except InputError as error:
-                raise in_file(error, str(self.path)) from None
+        tmx = self._empty() if stamp is None else _parsed(self.path, str(self.path))
         self._stamp = stamp
         self._take(tmx)
 
+    def _empty(self) -> Tmx:
+        return Tmx(empty_memory(self._languages.sources))
+
     def _take(self, tmx: Tmx) -> None:
         """Takes the corrections of a memory in place of the known ones."""
-        found = [(each, unit) for each in self._languages.directions for unit in tmx.units(each)]
+        found = [(each, unit) for each in self.directions for unit in tmx.units(each)]
         found.sort(key=lambda pair: pair[1].element.start)
         corrections: dict[_Key, Correction] = {}
         for direction, unit in found:
@@ -243,12 +244,23 @@ class Corrections:
 
 
 def check_corrections(path: str | os.PathLike) -> None:
-    """Raises an InputError unless `path` can be a file of corrections."""
+    """Raises an InputError unless `path` is, or can become, a file of corrections."""
     rule = f"must be a local file whose name ends in {ENDING}"
     file = resolved(path)
     fits = not isinstance(file, RemotePath) and file.suffix.lower() == ENDING
     require(fits, "corrections", rule, repr(os.fspath(path)))
     check_output(os.fspath(path), "corrections")
+    if file.exists():
+        _parsed(file, os.fspath(path))
+
+
+def _parsed(path: Path, name: str) -> Tmx:
+    """Reads a file; errors give its name, and the line."""
+    text = decoded(path.read_bytes(), "xml", name)
+    try:
+        return Tmx(text.removeprefix(BYTE_ORDER_MARK))
+    except InputError as error:
+        raise in_file(error, name) from None
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

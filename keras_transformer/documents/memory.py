@@ -10,7 +10,7 @@ A sentence that is not in the memory may resemble one that is: a fuzzy match. It
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from keras_transformer.documents.marked import UNSEEN
@@ -53,6 +53,7 @@ class Match(NamedTuple):
     translation: str
     similarity: float  # from 0 to 1
     difference: list[Change]  # from the sentence in the memory to the other one
+    is_correction: bool
 
 
 class TranslationMemory:
@@ -61,9 +62,11 @@ class TranslationMemory:
     Args:
         translations: source -> translation, both one line. The source may begin with the code of a
             target language.
+        has_corrections: whether they are corrections, as their matches then say.
     """
 
-    def __init__(self, translations: Mapping[str, str]):
+    def __init__(self, translations: Mapping[str, str], has_corrections: bool = False):
+        self._has_corrections = has_corrections
         self.replace(translations)
 
     def replace(self, translations: Mapping[str, str]) -> None:
@@ -122,8 +125,25 @@ class TranslationMemory:
             source = _with_placeholders(entry.source, entry, form)
             target = _with_placeholders(entry.target, entry, form)
             changes = difference(source, _without_code(text))
-            matches.append(Match(source, target, similarity, changes))
+            matches.append(Match(source, target, similarity, changes, self._has_corrections))
         return matches
+
+
+def best_matches(
+    memories: Sequence[TranslationMemory],
+    text: str,
+    count: int = 1,
+    least_similarity: float = LEAST_SIMILARITY,
+) -> list[Match]:
+    """Finds matches in several memories, as `TranslationMemory.matches` does.
+
+    If several know a sentence, the first of them counts.
+    """
+    found: dict[str, Match] = {}
+    for memory in memories:
+        for match in memory.matches(text, count, least_similarity):
+            found.setdefault(match.source, match)
+    return sorted(found.values(), key=lambda match: -match.similarity)[:count]
 
 
 def is_same_source(first: str, second: str) -> bool:

@@ -5,8 +5,14 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
+from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.memory import TranslationMemory
+from keras_transformer.documents.memory import (
+    LEAST_SIMILARITY,
+    Match,
+    TranslationMemory,
+    best_matches,
+)
 from keras_transformer.documents.sentence_search import SentenceSearch
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
@@ -26,13 +32,13 @@ class TextTranslator(Translator):
     """Translates sentences, as a Translator does, and documents in any supported format.
 
     Attributes:
-        memory: the translation memory; see `with_memory`.
+        memories: the translation memories; the first one that has a sentence counts.
     """
 
-    memory = TranslationMemory({})
+    memories: tuple[TranslationMemory, ...] = ()
 
     def with_memory(self, translations: Mapping[str, str]) -> "TextTranslator":
-        """Returns the same model with a translation memory.
+        """Returns the same model with a translation memory, which comes before those it has.
 
         A sentence in the memory gets exactly one translation, marked as `from_memory`. White space
         and placeholders need not match. The memory is not used with target prefixes, nor for a
@@ -46,17 +52,55 @@ class TextTranslator(Translator):
             InputError: if a sentence lacks such a code; see `with_codes`.
         """
         sources = self.with_codes(translations)
+        memory = TranslationMemory(dict(zip(sources, translations.values(), strict=True)))
+        return self._with_first(memory)
+
+    def with_corrections(self, corrections: Corrections) -> "TextTranslator":
+        """Returns the same model with corrections as a translation memory; see `with_memory`.
+
+        Corrections that are added later count at once.
+        """
+        return self._with_first(corrections.memory)
+
+    def _with_first(self, memory: TranslationMemory) -> "TextTranslator":
         changed = copy.copy(self)
-        changed.memory = TranslationMemory(dict(zip(sources, translations.values(), strict=True)))
+        changed.memories = (memory, *self.memories)
         return changed
 
+    def matches(
+        self,
+        texts: Iterable[str],
+        count: int = 1,
+        least_similarity: float = LEAST_SIMILARITY,
+        to: str | None = None,
+    ) -> list[list[Match]]:
+        """Finds the sentences in the translation memories that resemble each text most.
+
+        Args:
+            texts: sentences.
+            count: the most matches of each.
+            least_similarity: the least similarity of a match: 1 is the sentence itself, apart from
+                white space and placeholders.
+            to: the target language, for a model with several; see `with_codes`.
+
+        Returns:
+            For each text, its matches, the most similar one first; see documents/memory.py.
+        """
+        coded = self.with_codes(texts, to)
+        return [best_matches(self.memories, text, count, least_similarity) for text in coded]
+
+    def _recall(self, text: str, phrases: Iterable[str]) -> str | None:
+        """Returns the translation of a text in the memories, if one has it with these phrases."""
+        found = (memory.find(text, phrases) for memory in self.memories)
+        return next((target for target in found if target is not None), None)
+
     def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
-        """Searches as `Translator.search` does, but uses the memory where it can."""
-        if len(self.memory) == 0 or request.target_prefixes is not None:
+        """Searches as `Translator.search` does, but uses the memories where it can."""
+        if not any(map(len, self.memories)) or request.target_prefixes is not None:
             return super().search(request, progress)
         phrases = request.required_phrases or [()] * len(request.texts)
         targets = [
-            self.memory.find(text, row) for text, row in zip(request.texts, phrases, strict=True)
+            self._recall(text, row) for text, row in zip(request.texts, phrases, strict=True)
         ]
         known = [index for index, target in enumerate(targets) if target is not None]
         others = [index for index, target in enumerate(targets) if target is None]
@@ -68,7 +112,7 @@ class TextTranslator(Translator):
     def _remembered(
         self, request: SearchRequest, targets: Sequence[str]
     ) -> list[list[Translation]]:
-        """Makes answers from translations in the memory; the model scores and aligns them."""
+        """Makes answers from translations in the memories; the model scores and aligns them."""
         rows = encoded(self.vocabularies.target, targets)
         answers = [
             Translation(target, None, None, tokens=len(ids) + 1, from_memory=True)
@@ -191,11 +235,11 @@ class TextTranslator(Translator):
             return self.search(request)
 
         def knows(text: str) -> bool:
-            if len(self.memory) == 0:
+            if not any(map(len, self.memories)):
                 return False
             (coded,) = self.with_codes([text], to)
             (phrases,) = required_phrases_of([text], terminology) or [()]
-            return self.memory.find(coded, phrases) is not None
+            return self._recall(coded, phrases) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         languages = self.card.description.languages or ["en"]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import web
 
+from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.formats import PLAIN, read_document
 from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.xml_source import MOST_MARKUP
@@ -32,6 +33,7 @@ from keras_transformer.languages import AUTO
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.bodies import BODY, body_size
+from keras_transformer.serving.corrections import CorrectionService, NoCorrections
 from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
@@ -47,6 +49,7 @@ from keras_transformer.serving.libretranslate import (
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.openapi import JSON_TYPE, Route
 from keras_transformer.serving.requests import (
+    ANY_ORIGIN,
     DocumentRequest,
     Documents,
     allows,
@@ -59,6 +62,7 @@ from keras_transformer.serving.requests import (
 from keras_transformer.serving.responses import (
     attention_fields,
     encoded,
+    match_fields,
     sentence_fields,
     shown_card,
     translation_fields,
@@ -69,6 +73,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait 
     from keras_transformer.translate.translator import Translator
 
 BATCH_SENTENCES = 64  # in one model call
+MATCHES = 3  # sentences in the translation memory that resemble a text, at most
 FILE_TYPE = "application/octet-stream"  # for documents, which browsers then save as files
 ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
 HEADERS = {
@@ -93,6 +98,8 @@ class Service:
         host_names: host names that requests may use; None for any.
         cors_origin: origin of other pages that may call the server; "*" for all, None for none.
         terminologies: terminologies by name; requests that name none use the first one.
+        corrections: the corrections that requests may change; None for none. The translator has
+            them as a memory.
 
     Attributes:
         requests: number of requests answered so far.
@@ -108,8 +115,12 @@ class Service:
         host_names: frozenset[str] | None,
         cors_origin: str | None = None,
         terminologies: Mapping[str, dict[str, str]] | None = None,
+        corrections: Corrections | None = None,
     ):
         self.translator = translator
+        self.corrections: CorrectionService | NoCorrections = NoCorrections()
+        if corrections is not None:
+            self.corrections = CorrectionService(corrections, limits)
         self.terminologies = terminologies or {}
         self.limits = limits
         self.host_names = host_names
@@ -122,6 +133,7 @@ class Service:
         self._single_calls = Batcher(call_all, 1, limits.max_waiting)
         self._attentions = Batcher(call_all, 1, limits.max_waiting)
         self._detections = Batcher(call_all, 1, limits.max_waiting)
+        self._memory_calls = Batcher(call_all, 1, limits.max_waiting)
         self._languages = translator.card.languages
         self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
@@ -194,12 +206,18 @@ class Service:
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.engine.functions)
         card = shown_card(self.translator.card.flat())
-        own = {"limits": limits, "terminologies": list(self.terminologies)}
+        own = {
+            "limits": limits,
+            "terminologies": list(self.terminologies),
+            "has_memory": self._translates and len(self.translator.memories) > 0,
+            "has_corrections": self.corrections.is_available,
+        }
         return json_response({**card, "signatures": signatures, **own})
 
     async def translate(self, request: web.Request) -> web.Response:
         """Translates sentences or documents: the three kinds of requests above."""
         fields = await self._read_fields(request)
+        await asyncio.to_thread(self.corrections.refresh)
         if is_libretranslate(fields):
             return json_response(await self._libretranslate(fields))
         if "document" in fields:
@@ -220,7 +238,13 @@ class Service:
         for answer in answers:
             best = answer[: request.n_best]
             translations.append([translation_fields(one) for one in best])
-        return {"translations": translations}
+        if not request.matches:
+            return {"translations": translations}
+        self._require_translations()
+        work = functools.partial(self.translator.matches, request.sentences, MATCHES, to=request.to)
+        (found,) = await self._submit(self._memory_calls, [work])
+        matches = [[match_fields(match) for match in row] for row in found]
+        return {"translations": translations, "matches": matches}
 
     async def _document(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a DocumentRequest."""
@@ -273,6 +297,7 @@ class Service:
         self._require_translations()
         request = request.clone(client_max_size=self.limits.max_file_bytes)
         fields = await self._read_body(request, self.limits.file_refusal)
+        await asyncio.to_thread(self.corrections.refresh)
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
@@ -293,6 +318,24 @@ class Service:
         check(content is not None, 404, rule, shown(name))
         headers = {"Content-Disposition": "attachment"}  # never shown as a page of this server
         return web.Response(body=content, content_type=FILE_TYPE, headers=headers)
+
+    async def correct(self, request: web.Request) -> web.Response:
+        """Saves a correction."""
+        return await self._change_corrections(request, self.corrections.add)
+
+    async def remove_correction(self, request: web.Request) -> web.Response:
+        """Removes the corrections of a sentence."""
+        return await self._change_corrections(request, self.corrections.remove)
+
+    async def _change_corrections(
+        self, request: web.Request, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> web.Response:
+        """Changes the corrections; any page may translate if the server says so, but not this."""
+        origin = None if self.cors_origin == ANY_ORIGIN else self.cors_origin
+        check_sender(request.headers, self.host_names, origin)
+        work = functools.partial(change, await self._read_fields(request))
+        (answer,) = await self._submit(self._memory_calls, [work], error_status=400)
+        return json_response(answer)
 
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention for a sentence and its translation."""
@@ -351,7 +394,12 @@ class Service:
         task = self.translator.card.description.task
         rule = "must be used with a translation model"
         received = f"a request to a {task} model"
-        require(task == "translation", None, rule, received, place="documents, files and q")
+        require(self._translates, None, rule, received, place="documents, files, matches and q")
+
+    @property
+    def _translates(self) -> bool:
+        """Whether the model translates, and does not parse."""
+        return self.translator.card.description.task == "translation"
 
     def _with_codes(self, texts: list[str], to: str | None) -> list[str]:
         """Prepends the target language's code to texts, if the model needs one."""

@@ -11,12 +11,13 @@ SHOWN_CHARACTERS = 240  # characters of an error message, and of an address in t
 REFUSALS = {
     400: "The body is invalid for the endpoint or for the model.",
     403: "The request comes from another server's page, or has another Host name.",
-    404: "There is no such file, or no language detector.",
+    404: "There is no such file, no language detector, or no file for corrections.",
     408: "The body did not arrive in time.",
-    413: "The request has more text than the limits allow.",
+    413: "The request has more text than the limits allow, or there are too many corrections.",
     500: "The model failed.",
     503: "Too many requests are waiting for the model: try again.",
     504: "The model took too long.",
+    507: "The correction could not be saved; those before it are not lost.",
 }
 
 

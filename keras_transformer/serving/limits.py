@@ -9,7 +9,12 @@ from keras_transformer.serving.errors import RequestError
 
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, such as "\ud83d\ude00"
 # Defaults for a server that only its own machine can reach: it takes a book.
-OWN_MACHINE = {"timeout": 3600.0, "max_characters": 1_000_000, "max_file_bytes": 1 << 27}
+OWN_MACHINE = {
+    "timeout": 3600.0,
+    "max_characters": 1_000_000,
+    "max_file_bytes": 1 << 27,
+    "max_corrections": 20_000,
+}
 _FOR_OWN = "Default if only this machine can reach the server:"
 
 
@@ -37,6 +42,11 @@ class Limits:
     )
     max_waiting: Size = option(
         64, "Maximum number of requests waiting for the model; others are rejected."
+    )
+    max_corrections: Size = option(
+        5_000,
+        "Maximum number of corrections, each of which is a sentence. "
+        f"{_FOR_OWN} {OWN_MACHINE['max_corrections']}.",
     )
     prefix: str = ""  # of the limits' names in messages, such as -- if they are flags
 
@@ -84,6 +94,19 @@ class Limits:
             subject = "This text" if len(texts) == 1 and not further else "This request"
             received = f"{subject} has {characters:,} characters"
             raise self.refusal(received, f"{self.max_characters:,}", "max_characters")
+
+    def check_corrections(self, count: int) -> None:
+        """Rejects a further correction if there are too many.
+
+        Args:
+            count: the number of corrections.
+
+        Raises:
+            RequestError: 413.
+        """
+        if count >= self.max_corrections:
+            received = f"There are {count:,} corrections"
+            raise self.refusal(received, f"{self.max_corrections:,}", "max_corrections")
 
     def body_refusal(self, size: str) -> RequestError:
         """Returns the rejection of a body of "SIZE bytes", which no text within the limits has."""

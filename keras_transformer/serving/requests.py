@@ -27,19 +27,20 @@ from keras_transformer.translate.terminology import required_phrases_of
 # must be sent as a file.
 FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}
+ANY_ORIGIN = "*"
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 
 
 def check_cors_origin(origin: str | None) -> None:
     """Raises an InputError unless `origin` is an origin as sent by browsers, "*", or None."""
     rule = "must be an origin, such as https://example.org, or * for any"
-    fits = origin in (None, "*") or _is_origin(origin) is not None
+    fits = origin in (None, ANY_ORIGIN) or _is_origin(origin) is not None
     require(fits, "cors_origin", rule, repr(origin))
 
 
 def allows(cors_origin: str | None, origin: str | None) -> bool:
     """Whether pages from `origin` may call this server, and read its answers."""
-    return origin is not None and cors_origin in (origin, "*")
+    return origin is not None and cors_origin in (origin, ANY_ORIGIN)
 
 
 def check_sender(
@@ -99,6 +100,9 @@ class TranslateRequest:
     aligned: Annotated[bool, "Whether to return subwords and alignments, too."] = False
     confidence: Annotated[
         bool, "Whether to return confidence, too, if the model has a calibration."
+    ] = False
+    matches: Annotated[
+        bool, "Whether to return similar sentences in the translation memory, too."
     ] = False
     to: To = None
     terminology: Terminology = None

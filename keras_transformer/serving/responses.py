@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from keras_transformer.attention.views import word_labels
+from keras_transformer.documents.memory import Match
 from keras_transformer.documents.translation import SentenceAnswer
 from keras_transformer.translate.answers import PairAttention, Translation
 
@@ -52,6 +53,8 @@ class ModelAnswer:
     signatures: Annotated[list[str], "Names of the model's functions."]
     limits: Annotated[LimitsAnswer, "Request limits."]
     terminologies: Annotated[list[str], "Names of terminologies; the first is the default."]
+    has_memory: Annotated[bool, "Whether there is a translation memory, or corrections."]
+    has_corrections: Annotated[bool, "Whether corrections can be saved."]
 
 
 # The fields of a model card that anyone may read; None for all that a field holds.
@@ -109,10 +112,33 @@ class TranslationAnswer:
 
 
 @dataclasses.dataclass(frozen=True)
+class ChangeAnswer:
+    """A part of the difference between two sentences."""
+
+    kind: Annotated[str, '"equal", "delete" (only in the first) or "insert" (only in the second).']
+    text: Annotated[str, "The words."]
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchAnswer:
+    """A sentence in the translation memory that is similar to a text, and its translation."""
+
+    source: Annotated[str, "The sentence."]
+    translation: Annotated[str, "Its translation."]
+    similarity: Annotated[float, "From 0.75 to 1, which is the text itself."]
+    difference: Annotated[list[ChangeAnswer], "How the sentence becomes the text."]
+    is_correction: Annotated[bool, "Whether it is a correction, and can be removed."]
+
+
+@dataclasses.dataclass(frozen=True)
 class TranslateAnswer:
     """The translations of each text."""
 
     translations: Annotated[list[list[TranslationAnswer]], "For each text, best first."]
+    matches: Annotated[
+        list[list[MatchAnswer]] | None,
+        "For each text, the most similar sentences first, if requested.",
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,6 +191,14 @@ def translation_fields(translation: Translation) -> dict[str, Any]:
         if is_required or value is not None:
             fields[field.name] = value
     return fields
+
+
+def match_fields(match: Match) -> dict[str, Any]:
+    """Returns a match in the translation memory as JSON: the fields of MatchAnswer."""
+    difference = [change._asdict() for change in match.difference]
+    # Rounded down, as 1 is the sentence itself.
+    similarity = math.floor(match.similarity * 1000) / 1000
+    return {**match._asdict(), "similarity": similarity, "difference": difference}
 
 
 def sentence_fields(sentence: SentenceAnswer) -> dict[str, Any]:

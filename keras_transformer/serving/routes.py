@@ -5,6 +5,12 @@ from pathlib import Path
 from aiohttp import web
 
 from keras_transformer.serving.application import FILE_TYPE, Service, json_response
+from keras_transformer.serving.corrections import (
+    CorrectionAnswer,
+    CorrectionRequest,
+    RemovalAnswer,
+    RemovalRequest,
+)
 from keras_transformer.serving.errors import REFUSALS
 from keras_transformer.serving.libretranslate import (
     DetectedAnswer,
@@ -50,7 +56,8 @@ def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
     return Route("GET", path, answer, summary, content_type)
 
 
-MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
+MODEL_REFUSALS = tuple(status for status in REFUSALS if status not in (404, 507))
+CORRECTION_REFUSALS = tuple(REFUSALS)
 EXAMPLE = "The cat sleeps."
 ROUTES = (
     # The same figure and style as in offline attention pages.
@@ -97,7 +104,7 @@ ROUTES = (
         list[DetectedAnswer],
         DetectRequest,
         {"q": EXAMPLE},
-        tuple(REFUSALS),
+        (*MODEL_REFUSALS, 404),
         form=DetectRequest,
     ),
     Route(
@@ -117,6 +124,26 @@ ROUTES = (
         FILE_TYPE,
         refusals=(403, 404),
         parameters={"name": "From translatedFileUrl."},
+    ),
+    Route(
+        "POST",
+        "/corrections",
+        Service.correct,
+        "Saves a correction, which is used from now on as a match in the translation memory.",
+        CorrectionAnswer,
+        CorrectionRequest,
+        {"source": EXAMPLE, "translation": "Die Katze schlummert."},
+        CORRECTION_REFUSALS,
+    ),
+    Route(
+        "DELETE",
+        "/corrections",
+        Service.remove_correction,
+        "Removes the corrections of a sentence.",
+        RemovalAnswer,
+        RemovalRequest,
+        {"source": EXAMPLE},
+        CORRECTION_REFUSALS,
     ),
     Route(
         "POST",

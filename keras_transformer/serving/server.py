@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from keras_transformer.documents.corrections import Corrections
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.errors import shown
@@ -74,6 +75,7 @@ def serve(
     limits: Limits,
     cors_origin: str | None = None,
     terminologies: Mapping[str, dict[str, str]] | None = None,
+    corrections: Corrections | None = None,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and then finishes the running requests.
 
@@ -84,6 +86,8 @@ def serve(
         limits: the limits on requests.
         cors_origin: origin of other pages that may call the server; "*" for all, None for none.
         terminologies: terminologies by name; requests that name none use the first one.
+        corrections: the corrections that requests may change; None for none. The translator has
+            them as a memory.
 
     Returns:
         {"requests", "errors" (those rejected or failed), "sentences" and "batches" (for sentence
@@ -106,7 +110,9 @@ def serve(
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
     names = allowed_names(host, listening)
-    service = Service(translator, limits, names, cors_origin, terminologies)
+    service = Service(translator, limits, names, cors_origin, terminologies, corrections)
+    if corrections is not None and names is None:
+        LOG.warning("everyone who can reach this server can change its corrections")
     asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,

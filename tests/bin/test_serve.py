@@ -78,16 +78,44 @@ def test_requests_and_end(served, exported):
         ("--terminology=a/terms.tsv,b/terms.tsv", "--terminology", "'b/terms.tsv'"),
         ("--terminology=a/damaged.tsv", "a/damaged.tsv:1", "'a'"),
         ("--memory=absent.tmx", "--memory", "'absent.tmx'"),
+        ("--corrections=mine.tsv", "--corrections", "'mine.tsv'"),
+        ("--corrections=absent/mine.tmx", "--corrections", "'absent/mine.tmx'"),
+        ("--corrections=damaged.tmx", "damaged.tmx:1", "no element found"),
+        ("--corrections=unknown.tmx --port=0", "--corrections", "unknown.tmx"),  # languages
+        ("--memory=empty.tmx --corrections=./empty.tmx", "--corrections", "'./empty.tmx'"),
     ],
 )
 def test_bad_flags(call_program, exported, tmp_path, argument, subject, received):
+    (tmp_path / "damaged.tmx").write_text("<tmx>")
+    (tmp_path / "empty.tmx").write_text("<tmx><body></body></tmx>")
     for name, content in {"a/terms": "a\tb", "b/terms": "c\td", "a/damaged": "a"}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.tsv").write_text(f"{content}\n")
-    done = call_program("serve", f"--saved_model={exported}", argument, cwd=tmp_path)
+    done = call_program("serve", f"--saved_model={exported}", *argument.split(), cwd=tmp_path)
     assert done.code == 1
     check_line(done.errors, subject, received)
     assert done.output == ""
+
+
+def test_corrections_are_a_memory_of_the_translator(call_program, exported, monkeypatch, tmp_path):
+    found = []
+
+    def serve(translator, listening, host, limits, cors_origin, terminologies, corrections):
+        listening.close()
+        corrections.add("the cat", "der Kater", corrections.directions[0])
+        found.extend(translator.translate(["the  cat"]))
+
+    monkeypatch.setattr(server, "serve", serve)
+    export, path = shutil.copytree(exported, tmp_path / "export"), tmp_path / "mine.tmx"
+    card = export / "assets.extra" / "model_card.json"
+    fields = json.loads(card.read_text()) | {"evaluation": {"languages": ["en", "de"]}}
+    card.write_text(json.dumps(fields))
+    flags = [f"--saved_model={export}", "--port=0", f"--corrections={path}"]
+    done = call_program("serve", *flags)
+    assert done.code == 0, done.errors
+    ((answer,),) = found
+    assert (answer.text, answer.from_memory) == ("der Kater", True)
+    assert "<seg>der Kater</seg>" in path.read_text()
 
 
 def test_half_copied_export(call_program, exported, tmp_path):

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from keras_transformer.documents import corrections as module
-from keras_transformer.documents.corrections import Corrections
+from keras_transformer.documents.corrections import Corrections, check_corrections
 from keras_transformer.documents.tmx import Tmx
 from keras_transformer.language_codes import Direction
 from keras_transformer.languages import ModelLanguages
@@ -137,6 +137,8 @@ def test_a_file_that_cannot_be_read_now_is_not_overwritten(path, caplog):
     with refused(None, place=f"{path}:"):
         corrections.add("B", "2", DIRECTION)
     assert path.read_bytes() == whole[:-20]
+    with refused(None, place=f"{path}:"):
+        check_corrections(path)
     path.write_bytes(whole)
     corrections.add("B", "2", DIRECTION)
     assert pairs(corrections) == [("A", "1"), ("B", "2")]

@@ -6,6 +6,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+from keras_transformer.documents.memory import best_matches
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import require
 from keras_transformer.languages import model_languages
@@ -57,6 +58,7 @@ class FakeTranslator:
             parameters=1234567,
         )
         self.config = types.SimpleNamespace(beam_size=2, is_greedy=False)
+        self.memories = ()
         self.calls = []
         self.confidences = {}  # in sentences of documents
         self.before_call = lambda: None
@@ -89,6 +91,10 @@ class FakeTranslator:
             [translation("die Katze schläft.", -0.5, -1.25), translation("der Kater.", -1.75, -3.5)]
             for _ in sentences
         ]
+
+    def matches(self, texts, count, to=None):
+        texts = texts if to is None else self.with_codes(texts, to)
+        return [best_matches(self.memories, text, count) for text in texts]
 
     def with_codes(self, texts, to):
         """Adds language codes like a model that has "de" and "cs"."""

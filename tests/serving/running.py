@@ -1,10 +1,20 @@
-"""Runs a service on a socket, with a client for it."""
+"""Runs a service on a socket, with a client for it, and files for its corrections."""
 
 import contextlib
 
 import aiohttp
 
+from keras_transformer.documents.corrections import Corrections
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving.server import answering, listening_socket
+
+
+def corrections_in(path, *directions):
+    """Opens a file of corrections for a model with these directions, or from English to German."""
+    directions = directions or (Direction("en", "de"),)
+    targets = tuple(dict.fromkeys(direction.target for direction in directions))
+    return Corrections(path, ModelLanguages(directions, targets, len(directions) > 1))
 
 
 @contextlib.asynccontextmanager

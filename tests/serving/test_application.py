@@ -242,6 +242,8 @@ def test_model_and_health(translator):
         "signatures": ["attention_ids", "search_ids"],
         "limits": limits,
         "terminologies": [],
+        "has_memory": False,
+        "has_corrections": False,
     }
     assert (status, json.loads(body)) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")

@@ -10,6 +10,7 @@ import pytest
 
 from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
+from keras_transformer.serving.corrections import CorrectionRequest, RemovalRequest
 from keras_transformer.serving.libretranslate import (
     DetectRequest,
     FileRequest,
@@ -22,7 +23,7 @@ from keras_transformer.serving.requests import (
     TranslateRequest,
 )
 from keras_transformer.serving.routes import REFUSALS, ROUTES
-from tests.serving.running import client_of
+from tests.serving.running import client_of, corrections_in
 
 TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
 TYPES |= {"null": type(None), "object": dict, "array": list}
@@ -53,9 +54,10 @@ def fits(value, schema, document):
     return True
 
 
-def with_client(translator, scenario):
+def with_client(translator, scenario, corrections=None):
     async def run():
-        service = Service(translator, Limits(max_sentences=3), frozenset({"127.0.0.1"}))
+        limits, names = Limits(max_sentences=3), frozenset({"127.0.0.1"})
+        service = Service(translator, limits, names, corrections=corrections)
         async with client_of(service) as client:
             document = json.loads(await (await client.get("/openapi.json")).read())
             return await scenario(client, service, document)
@@ -85,7 +87,7 @@ def file_form():
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_examples_are_answered_as_described(translator, monkeypatch, route):
+def test_examples_are_answered_as_described(translator, monkeypatch, tmp_path, route):
     monkeypatch.setattr(detection, "detect", lambda text: [detection.Detected("en", 99.0)])
 
     async def scenario(client, service, document):
@@ -114,7 +116,7 @@ def test_examples_are_answered_as_described(translator, monkeypatch, route):
         assert fits(content, given["schema"], document), content
         assert not fits([content], given["schema"], document), "the test can tell"
 
-    with_client(translator, scenario)
+    with_client(translator, scenario, corrections_in(tmp_path / "corrections.tmx"))
 
 
 NEEDED = {
@@ -124,6 +126,8 @@ NEEDED = {
     DetectRequest: ["q"],
     FileRequest: ["file", "source", "target"],
     AttentionRequest: ["source", "target"],
+    CorrectionRequest: ["source", "translation"],
+    RemovalRequest: ["source"],
 }
 
 

@@ -64,7 +64,7 @@ def test_translate(body, wanted):
         (
             b'{"text": "a", "beam\\u000a": 1}',
             400,
-            "text, texts, n_best, prefixes, required_phrases, aligned, confidence, to",
+            "text, texts, n_best, prefixes, required_phrases, aligned, confidence, matches, to",
             r'"beam\n"',
         ),
         (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4", "0"),

@@ -14,8 +14,11 @@ import tensorflow as tf
 
 from keras_transformer.confidence import Calibration, Evidence, evidence
 from keras_transformer.config import EOS_ID
+from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.formats import read_document
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
 from keras_transformer.markup import well_formed
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
@@ -619,6 +622,28 @@ def test_a_memory_answers_what_it_has(translator_of, model):
         translator.translate(texts, required_phrases=[[]])
     assert translator.with_alpha(0.0).translate(["g"])[0][0].text == "abc"
     assert not free.translate(["g"])[0][0].from_memory
+
+
+def test_corrections_come_before_a_memory_and_count_at_once(translator_of, model, tmp_path):
+    direction = Direction("en", "de")
+    languages = ModelLanguages((direction,), ("de",))
+    corrections = Corrections(tmp_path / "mine.tmx", languages)
+    memory = {"ab cd": "xyz", "ab ce": "x"}
+    translator = translator_of(model).with_memory(memory).with_corrections(corrections)
+    assert translator.translate(["ab cd"])[0][0].text == "xyz"
+    corrections.add("ab cd", "wxyz", direction)
+    assert translator.translate(["ab cd"])[0][0].text == "wxyz"
+    assert translator.translate_document("ab  cd") == "wxyz"
+    rows = translator.matches(["ab cd", "ab cx", "fghi"], count=2)
+    assert [[(match.translation, match.is_correction) for match in row] for row in rows] == [
+        [("wxyz", True), ("x", False)],
+        [("wxyz", True), ("x", False)],
+        [],
+    ]
+    assert [match.similarity for match in rows[0]] == [1, 0.8]
+    assert translator.matches(["ab cx"], least_similarity=0.9) == [[]]
+    corrections.remove("ab cd", direction)
+    assert translator.translate(["ab cd"])[0][0].text == "xyz"
 
 
 def test_terms_of_documents_overrule_a_memory_without_them(translator_of, model):
