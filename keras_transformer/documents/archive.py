@@ -18,13 +18,13 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tqdm import tqdm
 
 from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.intact import Pieces, is_intact
-from keras_transformer.documents.segments import Document, Parts, Segment
+from keras_transformer.documents.segments import Document, Part, Parts
 from keras_transformer.documents.xml_source import XmlSource, check_markup
 from keras_transformer.errors import InputError, require
 
@@ -38,6 +38,8 @@ _UNPROTECTED = f"must not be protected: {_SAVE_ANEW}"
 
 # Reads the text of a member, and counts what it leaves untranslated; see Document.left.
 Reader = Callable[[str, Counter[str]], Parts]
+# Changes the translated members, by their names, or adds others. It runs before they are written.
+Finish = Callable[[dict[str, bytes | bytearray]], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Archive(Document):
     content: bytes
     texts: dict[int, int]  # number of a member with text -> number of its parts
     left: Counter[str] = dataclasses.field(kw_only=True)  # `written` adds members it cannot write
+    finish: Finish = dataclasses.field(kw_only=True)
 
     def written(self, translated: Iterable[str]) -> Iterator[bytes]:
         """Yields the archive's bytes, given its translated parts.
@@ -59,23 +62,36 @@ class Archive(Document):
             zipfile.ZipFile(io.BytesIO(self.content)) as source,
             zipfile.ZipFile(result, "w") as target,
         ):
-            parts, texts = iter(self.parts), iter(translated)
-            for number, member in enumerate(source.infolist()):
-                if number in self.texts:
-                    count = self.texts[number]
-                    before = list(itertools.islice(parts, count))
-                    after = Pieces(itertools.islice(texts, count))
-                    content = self._content(member.filename, before, after)
-                    target.writestr(copy.copy(member), content)
+            members = source.infolist()
+            changed = self._translated_members(members, translated)
+            self.finish(changed)
+            for member in members:
+                if member.filename in changed:
+                    target.writestr(copy.copy(member), changed[member.filename])
                 else:
                     with source.open(member) as old, target.open(copy.copy(member), "w") as new:
                         shutil.copyfileobj(old, new)
+            for name in [name for name in changed if name not in source.namelist()]:
+                new = zipfile.ZipInfo(name, members[0].date_time)
+                target.writestr(new, changed[name], zipfile.ZIP_DEFLATED)
         yield result.getvalue()
 
-    def _content(self, name: str, parts: list[str | Segment], after: Pieces) -> bytearray:
+    def _translated_members(
+        self, members: Sequence[zipfile.ZipInfo], translated: Iterable[str]
+    ) -> dict[str, bytes | bytearray]:
+        """Returns the contents of the members with text, by their names."""
+        parts, texts = iter(self.parts), iter(translated)
+        contents = {}
+        for number, count in self.texts.items():
+            name = members[number].filename
+            before = list(itertools.islice(parts, count))
+            contents[name] = self._content(name, before, Pieces(itertools.islice(texts, count)))
+        return contents
+
+    def _content(self, name: str, parts: list[Part], after: Pieces) -> bytearray:
         """Returns a member's translated text in UTF-8, or its own if that would be damaged."""
         before = Pieces(part if isinstance(part, str) else part.source for part in parts)
-        is_translated = [isinstance(part, Segment) for part in parts]
+        is_translated = [not isinstance(part, str) for part in parts]
         if before.content == after.content or is_intact(before, after, is_translated):
             return after.content
         self.left["damaged"] += 1
@@ -91,6 +107,7 @@ class Package:
 
     Attributes:
         names: the names of the members.
+        finish: see Finish; a format may set it.
 
     Raises:
         InputError: for a file that is not an archive, is protected, or is too large when unpacked.
@@ -98,6 +115,7 @@ class Package:
 
     def __init__(self, archive: zipfile.ZipFile):
         self._archive = archive
+        self.finish: Finish = lambda members: None
         members = archive.infolist()
         self.names = [member.filename for member in members]
         rule = f"must have at most {_MOST_MEMBERS} members"
@@ -132,7 +150,7 @@ class Package:
             return XmlSource(text)
 
 
-def _shared(parts: Parts) -> Iterator[str | Segment]:
+def _shared(parts: Parts) -> Iterator[Part]:
     """Yields parts, with one string for all that are equal: most are the same few tags."""
     known: dict[str, str] = {}
     for part in parts:
@@ -164,7 +182,7 @@ def read_archive(
         InputError: for a file that is not such an archive, or is too large when unpacked.
     """
     rule = f"must be a whole archive (ZIP): {_SAVE_ANEW}"
-    parts: list[str | Segment] = []
+    parts: list[Part] = []
     texts: dict[int, int] = {}
     left: Counter[str] = Counter()
     markup = 0
@@ -184,4 +202,4 @@ def read_archive(
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(None, rule, error, PLACE) from None
     require(damaged is None, None, rule, damaged, PLACE)
-    return Archive(tuple(parts), content, texts, left=left)
+    return Archive(tuple(parts), content, texts, left=left, finish=package.finish)

@@ -35,7 +35,7 @@ from keras_transformer.documents.lines import (
     opened_streams,
     reading,
 )
-from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.segments import Document
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError, require
@@ -80,7 +80,8 @@ class DocumentConfig:
     review_below: Share | None = option(
         None,
         "Count the sentences whose translation is good with less than this probability, such as "
-        "0.5. The model needs a calibration, by evaluate.",
+        "0.5, and mark them in docx, odt, po, xliff, tsv, csv and jsonl. The model needs a "
+        "calibration, by evaluate.",
     )
     terminology: dict[str, str] | None = None  # source phrase -> required phrase
     to: str | None = None  # the target language, if the model has several
@@ -130,7 +131,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         the length limit), "from_memory" (sentences found in a translation memory; these three count
         equal sentences once), "left" (the numbers of pieces with letters that stay as they are, by
         kind; see Document.left), "seconds", "output"}, and a description of the checkpoint. With
-        `review_below`, also {"doubtful": the number of distinct sentences below it}.
+        `review_below`, also {"doubtful": the number of distinct sentences below it, "marked_by":
+        what marks them in the output, or None for a format without marks}.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
@@ -143,6 +145,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     is_judged = config.review_below is not None
     if is_judged:
         check_calibration(translator, "review_below", config.review_below)
+    mark = FORMATS[format].review_mark
     counts = translator.new_counts(config.review_below or 0.0)
     documents = translator.document_translator(
         config.language,
@@ -173,7 +176,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     if counts.doubtful:
         what = "1 sentence has" if counts.doubtful == 1 else f"{counts.doubtful} sentences have"
         message = f"{what} less confidence than {config.review_below:g}: read their translations"
-        print(f"{name_of(config.input)}: {message}", file=sys.stderr)
+        marked = f", marked by {mark}" if mark else ""
+        print(f"{name_of(config.input)}: {message}{marked}", file=sys.stderr)
     return {
         "format": format,
         "lines": lines,
@@ -181,7 +185,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "unfinished": counts.unfinished,
         "from_memory": counts.from_memory,
         "left": dict(+left),
-        **({"doubtful": counts.doubtful} if is_judged else {}),
+        **({"doubtful": counts.doubtful, "marked_by": mark or None} if is_judged else {}),
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
@@ -208,7 +212,7 @@ def _counted(document: Document, translated: Iterator[str], bar: tqdm) -> Iterat
     """Yields the translated parts of a document, and shows their number."""
     for part, text in zip(document.parts, translated, strict=True):
         yield text
-        bar.update(isinstance(part, Segment))
+        bar.update(not isinstance(part, str))
 
 
 def _lines(text: str | bytes, document: Document) -> int:
@@ -233,7 +237,14 @@ def _read(
 ) -> Document:
     """Reads a document; errors name the file."""
     try:
-        return read_document(text, config.read_as, language, config.columns, target)
+        return read_document(
+            text,
+            config.read_as,
+            language,
+            config.columns,
+            target,
+            review_below=config.review_below or 0.0,
+        )
     except InputError as error:
         raise in_file(error, name_of(config.input)) from None
 

@@ -5,6 +5,9 @@ uses to check spelling. Links, tracked insertions, content controls and some fie
 field that repeats text from elsewhere, such as a cross-reference, is translated by itself, so it
 gets the same translation as that text. Text that is deleted, moved away, hidden or code stays, as
 do other fields and pictures; their alternative texts are translated.
+
+A paragraph of the body with a doubtful translation gets a comment. Word allows none in headers,
+notes and text boxes: a doubt about a text box is a comment on the paragraph that it belongs to.
 """
 
 import functools
@@ -17,7 +20,8 @@ from keras_transformer.documents.drawings import ALTERNATIVES, DRAWINGS, paragra
 from keras_transformer.documents.open_xml import readers_by_type, type_of, types_in
 from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
-from keras_transformer.documents.segments import Parts, has_language
+from keras_transformer.documents.segments import Parts, ReviewUnit, has_language
+from keras_transformer.documents.word_comments import Comments
 from keras_transformer.documents.xml_source import XmlElement, XmlSource
 
 _MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
@@ -50,20 +54,32 @@ _WORDS = ("HYPERLINK", "FORMTEXT", "QUOTE")
 _REPETITIONS = ("REF", "STYLEREF", "TOC", "INDEX", "TITLE", "SUBJECT", "COMMENTS")
 
 
-def read(content: bytes, target: str | None, most_markup: int) -> Archive:
-    """Reads a document that will be translated into the language `target`, if known."""
-    return read_archive(content, functools.partial(_find_readers, target), most_markup)
+def read(
+    content: bytes, target: str | None, most_markup: int, review_below: float = 0.0
+) -> Archive:
+    """Reads a document that will be translated into the language `target`, if known.
+
+    Translations with less confidence than `review_below` will get comments.
+    """
+    find_readers = functools.partial(_find_readers, target, review_below)
+    return read_archive(content, find_readers, most_markup)
 
 
-def _find_readers(target: str | None, package: Package) -> dict[str, Reader]:
+def _find_readers(target: str | None, review_below: float, package: Package) -> dict[str, Reader]:
+    types = types_in(package, "Word", _MAIN)
     readers = {_TEXTS: _read_member, type_of("numbering"): _read_numbering, **DRAWINGS}
     if target is not None:
         readers[type_of("styles|settings")] = functools.partial(_read_languages, target)
-    return readers_by_type(types_in(package, "Word", _MAIN), readers)
+    if review_below:
+        main = next(name for name, type in types.items() if _MAIN.fullmatch(type))
+        comments = Comments(package, types, main, review_below)
+        package.finish = comments.add_to
+        readers[_MAIN] = functools.partial(_read_member, comments=comments)
+    return readers_by_type(types, readers)
 
 
-def _read_member(text: str, left: Counter[str]) -> Parts:
-    reader = _Reader(XmlSource(text), left)
+def _read_member(text: str, left: Counter[str], comments: Comments | None = None) -> Parts:
+    reader = _Reader(XmlSource(text), left, comments)
     return reader.xml.parts(reader.found_in(reader.xml.root))
 
 
@@ -110,9 +126,23 @@ class _Runs(Runs):
 
 
 class _Reader:
-    def __init__(self, xml: XmlSource, left: Counter[str]):
+    """Reads a member.
+
+    Args:
+        xml: the member.
+        left: counts what stays; see Document.left.
+        comments: makes comments on its paragraphs; None if they must not have any.
+    """
+
+    def __init__(self, xml: XmlSource, left: Counter[str], comments: Comments | None = None):
         self.xml = xml
         self._left = left
+        self._comments = comments
+
+    @property
+    def _inner(self) -> "_Reader":
+        """The reader of what is within a paragraph, such as a text box."""
+        return _Reader(self.xml, self._left)
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
@@ -128,11 +158,17 @@ class _Reader:
         properties = paragraph.child("w:pPr")
         if _is_code(properties, "w:pStyle"):
             self._left["code"] += any(map(str.isalpha, _shown(paragraph)))
-            yield from self.found_in(paragraph)
+            yield from self._inner.found_in(paragraph)
             return
         start = properties.end if properties else paragraph.content_start
         content = [child for child in paragraph.elements if child is not properties]
-        yield from self._segment(self.xml.prefix(paragraph), content, start, paragraph.content_end)
+        prefix, end = self.xml.prefix(paragraph), paragraph.content_end
+        for found in self._segment(prefix, content, start, end):
+            is_whole = (found.start, found.end) == (start, end)
+            if is_whole and prefix and self._comments is not None:
+                write = functools.partial(self._comments.write, prefix)
+                found = found._replace(parts=[ReviewUnit(tuple(found.parts), write)])
+            yield found
 
     def _segment(
         self, prefix: str, elements: Sequence[XmlElement], start: int, end: int
@@ -173,7 +209,7 @@ class _Reader:
         found = list(self.xml.attributes(element, _ATTRIBUTES.get(element.local, ())))
         for child in element.elements:
             if child is not inner and inner is not element:
-                found += self.found_in(child)
+                found += self._inner.found_in(child)
         found = [one for one in found if one.end <= end]
         runs.within += found
         parts = self.xml.parts(found, start, end)
@@ -201,7 +237,7 @@ class _Reader:
             found = self._segment(self.xml.prefix(first), inner, before, after)
         else:
             self._left["field"] += any(map(str.isalpha, text))
-            found = [one for element in elements for one in self.found_in(element)]
+            found = [one for element in elements for one in self._inner.found_in(element)]
         runs.within += found
         parts = self.xml.parts(found, first.start, last.end)
         runs.kept(source, text, parts if has_language(parts) else ())
@@ -249,7 +285,7 @@ class _Reader:
             self._left["deleted"] += element.has_letters
         else:
             self._left["equation"] += any(map(str.isalpha, text))
-            found = list(self._found_at(element))
+            found = list(self._inner._found_at(element))
         runs.within += found
         parts = self.xml.parts(found, element.start, element.end)
         source = f"{before}{self.xml.source(element.start, element.end)}{after}"

@@ -23,6 +23,8 @@ class Format(NamedTuple):
 
     The reader of a table also takes `columns`, the columns to translate. The reader of a format
     whose documents declare their language takes `target`, the language of the translation or None.
+    That of a format with marks for doubtful translations takes `review_below`, the confidence below
+    which they are marked.
     """
 
     endings: tuple[str, ...]  # file extensions
@@ -31,24 +33,36 @@ class Format(NamedTuple):
     has_columns: bool = False
     is_archive: bool = False  # its reader takes bytes
     has_language: bool = False
+    review_mark: str = ""  # what marks doubtful translations
 
 
+_COLUMN = "the column confidence"
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
     WRAPPED: Format((), "wrapped"),  # also text, but a paragraph may span several lines
     "markdown": Format((".md", ".markdown"), "markdown"),
     "html": Format((".html", ".htm", ".xhtml"), "html"),
-    "po": Format((".po",), "po"),
-    "xliff": Format((".xliff", ".xlf"), "xliff"),
+    "po": Format((".po",), "po", review_mark="the flag fuzzy"),
+    "xliff": Format((".xliff", ".xlf"), "xliff", review_mark="the state needs-review-translation"),
     "srt": Format((".srt",), "subtitles", "read_srt"),
     "vtt": Format((".vtt",), "subtitles", "read_vtt"),
-    "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
-    "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
-    "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
-    "docx": Format((".docx", ".docm"), "docx", is_archive=True, has_language=True),
+    "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True, review_mark=_COLUMN),
+    "csv": Format((".csv",), "tables", "read_csv", has_columns=True, review_mark=_COLUMN),
+    "jsonl": Format(
+        (".jsonl",), "tables", "read_jsonl", has_columns=True, review_mark="the key confidence"
+    ),
+    "docx": Format(
+        (".docx", ".docm"), "docx", is_archive=True, has_language=True, review_mark="comments"
+    ),
     "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True, has_language=True),
     "xlsx": Format((".xlsx", ".xlsm"), "xlsx", is_archive=True),
-    "odt": Format((".odt", ".ott"), "opendocument", is_archive=True, has_language=True),
+    "odt": Format(
+        (".odt", ".ott"),
+        "opendocument",
+        is_archive=True,
+        has_language=True,
+        review_mark="comments",
+    ),
     "odp": Format((".odp", ".otp"), "opendocument", is_archive=True, has_language=True),
     "ods": Format((".ods", ".ots"), "opendocument", is_archive=True, has_language=True),
     "epub": Format((".epub",), "epub", is_archive=True, has_language=True),
@@ -83,6 +97,7 @@ def read_document(
     columns: Sequence[str] | None = None,
     target: str | None = None,
     most_markup: int = MOST_MARKUP,
+    review_below: float = 0.0,
 ) -> Document:
     """Reads a document.
 
@@ -93,6 +108,8 @@ def read_document(
         columns: the columns of a table to translate, by name or number.
         target: the language of the translation, if known.
         most_markup: the most tags and attributes of an archive.
+        review_below: the confidence below which the document marks a translation, if its format
+            has marks; 0 for a document without.
 
     Raises:
         InputError: for an unknown format, a format whose packages are not installed, or text that
@@ -109,6 +126,8 @@ def read_document(
     options = {"columns": columns} if kind.has_columns else {}
     if kind.has_language:
         options["target"] = target and target.replace("_", "-")  # as documents write it
+    if kind.review_mark:
+        options["review_below"] = review_below
     rule = f"must be {'bytes' if kind.is_archive else 'a str'} in format {format}"
     require(isinstance(text, bytes) == kind.is_archive, "text", rule, type(text).__name__)
     if kind.is_archive:

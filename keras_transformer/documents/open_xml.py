@@ -14,7 +14,7 @@ from keras_transformer.documents.segments import Parts
 from keras_transformer.documents.xml_source import XmlSource
 from keras_transformer.errors import require
 
-_TYPES = "[Content_Types].xml"
+TYPES = "[Content_Types].xml"
 _CORE_PROPERTIES = re.compile(r".*package\.core-properties\+xml")
 _TITLES = ("dc:title", "dc:subject", "dc:description")
 
@@ -30,10 +30,10 @@ def types_in(package: Package, program: str, main: re.Pattern) -> dict[str, str]
     Raises:
         InputError: for other archives.
     """
-    package.require_member(_TYPES)
+    package.require_member(TYPES)
     by_extension: dict[str, str] = {}
     by_name: dict[str, str] = {}
-    for element in package.xml(_TYPES).root.elements:
+    for element in package.xml(TYPES).root.elements:
         type = element.attributes.get("ContentType", "")
         if element.local == "Default":
             by_extension[element.attributes.get("Extension", "").lower()] = type

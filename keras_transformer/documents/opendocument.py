@@ -5,8 +5,11 @@ boxes and slides, and alternative texts. Spans of text and links are elements, e
 only record an editing session. A field that repeats text from elsewhere, such as a cross-reference,
 is translated by itself, so it gets the same translation as that text. Other fields, code, tracked
 deletions, and cells whose text is computed stay.
+
+In a text (.odt), a paragraph of the body with a doubtful translation gets a comment.
 """
 
+import copy
 import functools
 import re
 from collections import Counter
@@ -16,8 +19,9 @@ from keras_transformer.documents.archive import Archive, Package, Reader, read_a
 from keras_transformer.documents.formulas import texts_in
 from keras_transformer.documents.html import add_text
 from keras_transformer.documents.open_xml import read_properties
+from keras_transformer.documents.review import PROGRAM, comment_on, is_doubtful
 from keras_transformer.documents.segment_builder import Found, SegmentBuilder
-from keras_transformer.documents.segments import Parts, Piece
+from keras_transformer.documents.segments import Parts, Piece, ReviewUnit
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_ranges, write_text
 
 _MAIN = "content.xml"
@@ -49,32 +53,58 @@ _TRANSLATED_FIELDS = (
 _NOT_FIELDS = ("text:note", "text:note-citation", "text:ruby-text")
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
+_OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 
 
-def read(content: bytes, target: str | None, most_markup: int) -> Archive:
-    """Reads a document that will be translated into the language `target`, if known."""
-    read_text = functools.partial(_read_member, target)
+def read(
+    content: bytes, target: str | None, most_markup: int, review_below: float = 0.0
+) -> Archive:
+    """Reads a document that will be translated into the language `target`, if known.
+
+    Translations with less confidence than `review_below` will get comments.
+    """
+    read_text = functools.partial(_read_member, target, 0.0)
 
     def find_readers(package: Package) -> dict[str, Reader]:
         package.require_member(_MAIN)
         readers = {name: read_text for name in package.names if _TEXTS.fullmatch(name)}
+        readers[_MAIN] = functools.partial(_read_member, target, review_below)
         return readers | {_PROPERTIES: read_properties}
 
     return read_archive(content, find_readers, most_markup)
 
 
-def _read_member(target: str | None, text: str, left: Counter[str]) -> Parts:
-    reader = _Reader(XmlSource(text), target, left)
+def _read_member(target: str | None, review_below: float, text: str, left: Counter[str]) -> Parts:
+    reader = _Reader(XmlSource(text), target, left, review_below)
     return reader.xml.parts(reader.found_in(reader.xml.root))
 
 
 class _Reader:
-    def __init__(self, xml: XmlSource, target: str | None, left: Counter[str]):
+    """Reads a member.
+
+    Args:
+        xml: the member.
+        target: the language of the translation, if known.
+        left: counts what stays; see Document.left.
+        review_below: the confidence below which a paragraph gets a comment; 0 for no comments.
+    """
+
+    def __init__(self, xml: XmlSource, target: str | None, left: Counter[str], review_below: float):
         self.xml = xml
         self._target = target
         self._left = left
+        self._review_below = review_below
         self._sessions = set(_session_styles(xml.root))
         self._used = texts_in(_formulas(xml.root))
+
+    @property
+    def _inner(self) -> "_Reader":
+        """The reader of what is within a paragraph, such as a note."""
+        inner = copy.copy(self)
+        inner._review_below = 0.0
+        return inner
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
         """Yields the paragraphs and other translatable text in an element."""
@@ -121,7 +151,10 @@ class _Reader:
             return
         builder = SegmentBuilder(_write)
         self._add(builder, paragraph)
-        yield Found(paragraph.content_start, paragraph.content_end, builder.parts())
+        parts = builder.parts()
+        if self._review_below:
+            parts = [ReviewUnit(tuple(parts), functools.partial(_commented, self._review_below))]
+        yield Found(paragraph.content_start, paragraph.content_end, parts)
 
     def _add(self, builder: SegmentBuilder, element: XmlElement) -> None:
         place = element.content_start
@@ -152,7 +185,7 @@ class _Reader:
         """Adds an element that is not part of the sentence; text in it is translated."""
         text, has_letters = element.text, element.has_letters
         is_translated = element.name in _TRANSLATED_FIELDS
-        found = list(self.xml.content(element) if is_translated else self.found_in(element))
+        found = list(self.xml.content(element) if is_translated else self._inner.found_in(element))
         if element.name in _AROUND:
             self._left["code"] += has_letters
         elif element.name.startswith("text:") and element.name not in _NOT_FIELDS and not found:
@@ -167,6 +200,18 @@ class _Reader:
 
 def _write(pieces: Sequence[Piece]) -> str:
     return write_text(with_ranges(pieces))
+
+
+def _commented(review_below: float, content: str, confidence: float | None) -> str:
+    """Writes the content of a paragraph, after a comment if its translation is doubtful."""
+    if not is_doubtful(confidence, review_below):
+        return content
+    return (
+        f'<office:annotation xmlns:office="{_OFFICE}">'
+        f'<dc:creator xmlns:dc="{_DUBLIN_CORE}">{PROGRAM}</dc:creator>'
+        f'<text:p xmlns:text="{_TEXT}">{comment_on(confidence)}</text:p>'
+        f"</office:annotation>{content}"
+    )
 
 
 def _is_placeholder(element: XmlElement) -> bool:

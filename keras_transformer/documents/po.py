@@ -3,17 +3,25 @@
 A translation is written into the empty msgstr, and no other byte changes. A plural entry gets its
 singular in the first form and its plural in all others, or in the only one. Fuzzy and obsolete
 entries contain human translations, and stay. Inline reStructuredText (roles, literals, references),
-as in Sphinx catalogues, is not language.
+as in Sphinx catalogues, is not language. An entry with a doubtful translation is flagged as fuzzy.
 """
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterator
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.placeholders import with_conversions
+from keras_transformer.documents.review import is_doubtful
 from keras_transformer.documents.segment_builder import joined
-from keras_transformer.documents.segments import Document, Segment, embedded
+from keras_transformer.documents.segments import (
+    Document,
+    Part,
+    ReviewUnit,
+    Segment,
+    embedded,
+)
 from keras_transformer.errors import InputError, require
 
 # ``literal``, :role:`target`, `reference`_ and |substitution|.
@@ -57,7 +65,7 @@ class Entry:
         return not FORMATS.isdisjoint(self.flags)
 
 
-def read(text: str, language: str) -> Document:
+def read(text: str, language: str, review_below: float = 0.0) -> Document:
     """Reads a catalogue.
 
     The segments are the places of the translations, so their source is empty.
@@ -65,31 +73,55 @@ def read(text: str, language: str) -> Document:
     Args:
         text: the catalogue.
         language: the language of the messages, which does not matter here.
+        review_below: the confidence below which a translation makes its entry fuzzy.
 
     Raises:
         InputError: for a syntax error, naming the line.
     """
     lines = re.split(r"(?<=\n)", text)
-    parts: list[str | Segment] = []
+    parts: list[Part] = []
     done = 0  # lines already in `parts`
     for entry in entries(text):
         if entry.target or entry.is_fuzzy:
             continue
-        for number in entry.forms:
-            place = number - 1
-            empty = EMPTY.fullmatch(lines[place])
-            if empty is None:  # an already translated form
-                continue
-            # With several forms, the first is the singular; the only form of a language is the
-            # plural.
-            is_singular = number == entry.forms[0] and (len(entry.forms) > 1 or not entry.plural)
-            message = entry.source if is_singular else entry.plural
-            parts += ["".join(lines[done:place]), empty[1]]
-            parts += embedded(message_document(message, language, entry.is_format), quoted)
-            parts.append(empty[2])
-            done = number
+        first, form = entry.line - 1, entry.forms[0] - 1
+        head = "".join(lines[first:form])
+        forms: list[Part] = []
+        for number, line in enumerate(lines[form : entry.forms[-1]], start=form + 1):
+            forms += _form(entry, number, line, language)
+        write = functools.partial(_written, head, review_below)
+        parts += ["".join(lines[done:first]), ReviewUnit(joined(forms), write)]
+        done = entry.forms[-1]
     parts.append("".join(lines[done:]))
     return Document(joined(parts))
+
+
+def _form(entry: Entry, number: int, line: str, language: str) -> list[Part]:
+    """Returns the parts of a line, which has a place for a translation if it is an empty msgstr."""
+    empty = EMPTY.fullmatch(line)
+    if empty is None or number not in entry.forms:
+        return [line]
+    # With several forms, the first is the singular; the only form of a language is the plural.
+    is_singular = number == entry.forms[0] and (len(entry.forms) > 1 or not entry.plural)
+    message = message_document(
+        entry.source if is_singular else entry.plural, language, entry.is_format
+    )
+    return [empty[1], *embedded(message, quoted), empty[2]]
+
+
+def _written(head: str, review_below: float, forms: str, confidence: float | None) -> str:
+    """Writes an entry: the lines before its translations, and these."""
+    return f"{_fuzzy(head) if is_doubtful(confidence, review_below) else head}{forms}"
+
+
+def _fuzzy(head: str) -> str:
+    """Adds the flag to the lines before the translations of an entry."""
+    flags = re.search(r"^[ \t]*#,", head, re.MULTILINE)
+    if flags is not None:
+        return f"{head[: flags.end()]} fuzzy,{head[flags.end() :]}"
+    place = re.search(r"^[ \t]*msg", head, re.MULTILINE).start()
+    line_end = "\r\n" if "\r\n" in head else "\n"
+    return f"{head[:place]}#, fuzzy{line_end}{head[place:]}"
 
 
 def entries(text: str) -> list[Entry]:

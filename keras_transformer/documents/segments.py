@@ -1,7 +1,8 @@
 """A document as translatable segments and the source between them.
 
 A format (plain.py, markdown.py, html.py and others) splits a document into parts in order: strings,
-which stay unchanged, and Segments, each a paragraph, a heading, a table cell or the like. A segment
+which stay unchanged, and Segments, each a paragraph, a heading, a table cell or the like. Formats
+that can mark doubtful translations put the segments that share a mark into a ReviewUnit. A segment
 is a tree of text, elements such as `<b>...</b>` around nodes, and marks. A mark is something in a
 segment that is not language, such as a code span or a line break: it is removed before translation
 and restored afterwards.
@@ -169,10 +170,31 @@ class Segment:
         return self.embed(self.write(pieces))
 
 
-Parts = tuple[str | Segment, ...]
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class ReviewUnit:
+    """Parts of a document that are reviewed together, such as the forms of a message."""
+
+    parts: "Parts"
+    # Writes the translated parts, given the least confidence in one of their sentences; None if it
+    # is unknown.
+    write: Callable[[str, float | None], str]
+
+    @property
+    def source(self) -> str:
+        """Returns the unit as the document writes it."""
+        return self.write(source_of(self.parts), None)
 
 
-def has_language(parts: Iterable[str | Segment]) -> bool:
+Part = str | Segment | ReviewUnit
+Parts = tuple[Part, ...]
+
+
+def source_of(parts: Iterable[Part]) -> str:
+    """Returns the source of parts."""
+    return "".join(part if isinstance(part, str) else part.source for part in parts)
+
+
+def has_language(parts: Iterable[Part]) -> bool:
     """Whether there is a segment among parts."""
     return any(isinstance(part, Segment) for part in parts)
 
@@ -193,7 +215,7 @@ class Document:
     @property
     def source(self) -> str:
         """Returns the original document."""
-        return "".join(part if isinstance(part, str) else part.source for part in self.parts)
+        return source_of(self.parts)
 
     def written(self, translated: Iterable[str]) -> Iterator[bytes]:
         """Yields the document's bytes, given its translated parts."""
@@ -206,9 +228,11 @@ class Document:
         return list(_segments(self.parts))
 
 
-def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
+def _segments(parts: Iterable[Part]) -> Iterator[Segment]:
     for part in parts:
-        if isinstance(part, Segment):
+        if isinstance(part, ReviewUnit):
+            yield from _segments(part.parts)
+        elif isinstance(part, Segment):
             yield part
             for piece in pieces_of(part.nodes):
                 if isinstance(piece, Mark):

@@ -5,6 +5,8 @@ all columns are given by number, the first line is translated like the others. A
 several lines. Text that is not translated stays unchanged, except that .csv cells are quoted where
 needed, and a line of .jsonl with text to translate is rewritten. A translation stays within its
 cell.
+
+For a review, a last column or key `confidence` has the least confidence in a sentence of each line.
 """
 
 import csv
@@ -17,54 +19,71 @@ from typing import Any, NamedTuple
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.segment_builder import joined
-from keras_transformer.documents.segments import Document, Segment, embedded, has_language
+from keras_transformer.documents.segments import (
+    Document,
+    Part,
+    ReviewUnit,
+    embedded,
+    has_language,
+)
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
 
-Parts = list[str | Segment]
+Parts = list[Part]
+CONFIDENCE = "confidence"  # the name of the column, or the key
 
 
-def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
+def read_tsv(
+    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+) -> Document:
     """Reads a table whose cells are separated by tabs and contain neither tabs nor line ends.
 
     Args:
         text: the table.
         language: the language of the cells.
         columns: the names or numbers of the columns to translate.
+        review_below: if not 0, a last column has the confidence in each line's translations.
 
     Raises:
         InputError: if a name does not belong to exactly one column, or if a line, which the error
             names, lacks such a column or has more cells than the first line has names.
     """
+    rows = list(_tsv_rows(text))
+    added = _Confidences("\t", rows) if review_below else None
     parts: Parts = []
     chosen = None
-    for number, line in enumerate(_lines(text), start=1):
-        content = line.removesuffix("\n").removesuffix("\r")
-        cells = content.split("\t")
+    for number, cells, line_end in rows:
+        is_header = False
         if chosen is None:
             chosen = _chosen(columns, cells)
-            if chosen.names is not None:
-                parts.append(line)
-                continue
-        if content:
+            is_header = chosen.names is not None
+        if cells:
             chosen.check(cells, number)
+        row: Parts = []
         for place, cell in enumerate(cells):
-            parts.append("\t" if place else "")
-            parts += _cell(cell, language, _in_tsv) if place in chosen.places else [cell]
-        parts.append(line[len(content) :])
+            row.append("\t" if place else "")
+            is_translated = place in chosen.places and not is_header
+            row += _cell(cell, language, _in_tsv) if is_translated else [cell]
+        if added and cells:
+            row = added.header(cells, row) if is_header else added.row(cells, row)
+        parts += [*row, line_end]
     return Document(joined(parts))
 
 
-def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
+def read_csv(
+    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+) -> Document:
     """Reads comma-separated values, or values with another separator found in the first line.
 
     The arguments and errors are those of `read_tsv`.
     """
     first_line = text.partition("\n")[0]
     separator = max(",;\t", key=first_line.count)
+    rows = list(_csv_rows(text, separator))
+    added = _Confidences(separator, rows) if review_below else None
     parts: Parts = []
     chosen = None
-    for number, cells, line_end in _csv_rows(text, separator):
+    for number, cells, line_end in rows:
         is_header = False
         if chosen is None:
             chosen = _chosen(columns, cells)
@@ -78,21 +97,28 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
                 row += _csv_parts(cell, language, separator)
             elif cell:
                 row.append(_csv_row([cell], separator))
-        parts += row if has_language(row) else [_csv_row(cells, separator)]
-        parts.append(line_end)
+        if not has_language(row):
+            row = [_csv_row(cells, separator)]
+        if added and cells:
+            row = added.header(cells, row) if is_header else added.row(cells, row)
+        parts += [*row, line_end]
     return Document(joined(parts))
 
 
-def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Document:
+def read_jsonl(
+    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+) -> Document:
     """Reads JSON objects, one per line, whose values to translate are texts or lists of texts.
 
     Args:
         text: the lines.
         language: the language of the texts.
         columns: the keys whose values are translated.
+        review_below: if not 0, a last key has the confidence in each line's translations.
 
     Raises:
-        InputError: if a line, which the error names, is not an object or lacks such a key.
+        InputError: if a line, which the error names, is not an object, lacks such a key, or already
+            has the one for the confidence.
     """
     require(columns, "columns", "must name the keys to be translated", "none")
     parts: Parts = []
@@ -101,7 +127,7 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
         before, _, after = line.partition(content) if content else (line, "", "")
         parts.append(before)
         if content:
-            parts += _json_parts(content, number, columns, language)
+            parts += _json_parts(content, number, columns, language, review_below > 0)
         parts.append(after)
     return Document(joined(parts))
 
@@ -109,6 +135,53 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
 def _lines(text: str) -> list[str]:
     """Returns the lines with their ends. str.splitlines would also split at other characters."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _tsv_rows(text: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yields each row: the number of its line, its cells, and its line end."""
+    for number, line in enumerate(_lines(text), start=1):
+        content = line.removesuffix("\n").removesuffix("\r")
+        yield number, content.split("\t") if content else [], line[len(content) :]
+
+
+class _Confidences:
+    """Adds the column for the confidence to a table.
+
+    Args:
+        separator: of the cells.
+        rows: all rows, whose cells are the second of their values.
+    """
+
+    def __init__(self, separator: str, rows: Sequence[tuple[int, list[str], str]]):
+        self._separator = separator
+        self._width = max((len(cells) for _, cells, _ in rows), default=0)
+
+    def header(self, cells: Sequence[str], row: Parts) -> Parts:
+        """Adds the name of the column.
+
+        Raises:
+            InputError: if there is such a column.
+        """
+        rule = f"must have no column {CONFIDENCE!r}, which the review adds"
+        require(CONFIDENCE not in cells, None, rule, ", ".join(cells), "line 1")
+        return [*row, f"{self._before(cells)}{CONFIDENCE}"]
+
+    def row(self, cells: Sequence[str], row: Parts) -> Parts:
+        """Adds the confidence; the cell is empty if it is unknown."""
+        before = self._before(cells)
+
+        def write(row: str, confidence: float | None) -> str:
+            return f"{row}{before}{'' if confidence is None else _shown(confidence)}"
+
+        return [ReviewUnit(joined(row), write)]
+
+    def _before(self, cells: Sequence[str]) -> str:
+        """Returns the separators before the column in a row, which may lack cells."""
+        return self._separator * (self._width - len(cells) + 1)
+
+
+def _shown(confidence: float) -> str:
+    return f"{confidence:.3f}"
 
 
 def _cell(text: str, language: str, escape: Callable[[str], str]) -> Parts:
@@ -165,7 +238,9 @@ def _in_quotes(text: str) -> str:
     return text.replace('"', '""')
 
 
-def _json_parts(content: str, number: int, columns: Sequence[str], language: str) -> Parts:
+def _json_parts(
+    content: str, number: int, columns: Sequence[str], language: str, is_reviewed: bool
+) -> Parts:
     """Returns the parts of a line, which stays unchanged if it has no text to translate."""
     line = f"line {number}"
     try:
@@ -178,6 +253,8 @@ def _json_parts(content: str, number: int, columns: Sequence[str], language: str
         texts = row[name] if isinstance(row[name], list) else [row[name]]
         are_texts = all(isinstance(text, str) for text in texts)
         require(are_texts, name, "must be a text or a list of texts", row[name], line)
+    rule = f"must have no key {CONFIDENCE!r}, which the review adds"
+    require(not is_reviewed or CONFIDENCE not in row, None, rule, sorted(row), line)
 
     def write(value: Any) -> str:
         return _as_json(value, ensure_ascii="\\u" in content)
@@ -197,8 +274,15 @@ def _json_parts(content: str, number: int, columns: Sequence[str], language: str
             for text_place, text in enumerate(value):
                 parts += [', "' if text_place else '"', *_cell(text, language, in_quotes), '"']
             parts.append("]")
-    parts.append("}")
-    return parts if has_language(parts) else [content]
+    if not has_language(parts):
+        return [content]
+    return [ReviewUnit(joined(parts), _with_confidence)] if is_reviewed else [*parts, "}"]
+
+
+def _with_confidence(text: str, confidence: float | None) -> str:
+    """Closes an object, after a key for the confidence, if known."""
+    added = "" if confidence is None else f', "{CONFIDENCE}": {_shown(confidence)}'
+    return f"{text}{added}}}"
 
 
 def _as_json(value: Any, ensure_ascii: bool) -> str:

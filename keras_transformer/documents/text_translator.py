@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.lines import check_calibration
 from keras_transformer.documents.memory import (
     LEAST_SIMILARITY,
     Match,
@@ -144,6 +145,7 @@ class TextTranslator(Translator):
         columns: Sequence[str] | None = None,
         progress: bool = False,
         to: str | None = None,
+        review_below: float = 0.0,
     ) -> str | bytes:
         """Returns a document with its sentences translated and everything else unchanged.
 
@@ -161,13 +163,26 @@ class TextTranslator(Translator):
                 or their numbers, counting from 1: ["text", "3"].
             progress: whether to show a progress bar on stderr.
             to: the target language, for a model with several; see `with_codes`.
+            review_below: the confidence below which the document marks a translation as doubtful,
+                such as 0.5, if its format has marks; 0 to mark none.
 
         Raises:
             InputError: if the format is unknown, its packages are not installed, the text is
                 invalid in this format, or a language is missing or unknown.
         """
-        translator = self.document_translator(language, case, terminology, to=to)
-        document = read_document(text, format, translator.language, columns, translator.target)
+        if review_below:
+            check_calibration(self, "review_below", review_below)
+        translator = self.document_translator(
+            language, case, terminology, to=to, confidence=review_below > 0
+        )
+        document = read_document(
+            text,
+            format,
+            translator.language,
+            columns,
+            translator.target,
+            review_below=review_below,
+        )
         parts = translator.translate(document.parts)
         bar = progress_bar(parts, total=len(document.parts), unit=" parts", disable=not progress)
         if isinstance(text, bytes):

@@ -15,7 +15,15 @@ from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.placement import place
 from keras_transformer.documents.regions import regions
-from keras_transformer.documents.segments import Mark, Node, Piece, Segment, pieces_of
+from keras_transformer.documents.segments import (
+    Mark,
+    Node,
+    Part,
+    Piece,
+    ReviewUnit,
+    Segment,
+    pieces_of,
+)
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,
     cut,
@@ -124,7 +132,18 @@ class _Paragraph:
     spans: list[Span]
     sentences: list[_Sentence]
     between: list[list[Piece]]
-    inner: dict[Mark, list["str | _Paragraph"]]
+    inner: dict[Mark, list["_Part"]]
+
+
+@dataclasses.dataclass
+class _Unit:
+    """A review unit, whose segments are split into sentences."""
+
+    unit: ReviewUnit
+    parts: list["_Part"]
+
+
+_Part = str | _Paragraph | _Unit
 
 
 class DocumentTranslator:
@@ -148,14 +167,12 @@ class DocumentTranslator:
         self.case = case
         self.target = target
 
-    def translate(self, parts: Iterable[str | Segment]) -> Iterator[str]:
-        """Yields strings unchanged and segments translated, a few thousand sentences at a time."""
-        chunk: list[str | _Paragraph] = []
+    def translate(self, parts: Iterable[Part]) -> Iterator[str]:
+        """Yields strings unchanged and others translated, a few thousand sentences at a time."""
+        chunk: list[_Part] = []
         count = 0
-        for part in parts:
-            if isinstance(part, Segment):
-                part = self._paragraph(part)
-                count += sum(len(paragraph.sentences) for paragraph in _paragraphs([part]))
+        for part in map(self._split, parts):
+            count += sum(len(paragraph.sentences) for paragraph in _paragraphs([part]))
             chunk.append(part)
             if count >= CHUNK_SENTENCES:
                 yield from self._translated(chunk)
@@ -174,7 +191,7 @@ class DocumentTranslator:
         Returns:
             The translation of the text, and its sentences in order.
         """
-        chunk = [self._paragraph(part) if isinstance(part, Segment) else part for part in parts]
+        chunk = [self._split(part) for part in parts]
         self._translate_paragraphs(list(_paragraphs(chunk)))
         text, answers = "", []
         for part in chunk:
@@ -196,6 +213,12 @@ class DocumentTranslator:
                 text += written
         return text, answers
 
+    def _split(self, part: Part) -> _Part:
+        """Splits the segments of a part into sentences."""
+        if isinstance(part, ReviewUnit):
+            return _Unit(part, [self._split(inner) for inner in part.parts])
+        return part if isinstance(part, str) else self._paragraph(part)
+
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Splits a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
@@ -212,7 +235,7 @@ class DocumentTranslator:
             else:
                 spans.append((start, end))
         inner = {
-            mark: [part if isinstance(part, str) else self._paragraph(part) for part in mark.parts]
+            mark: [self._split(part) for part in mark.parts]
             for mark in pieces_of(segment.nodes)
             if isinstance(mark, Mark) and mark.parts
         }
@@ -230,11 +253,10 @@ class DocumentTranslator:
     def _case_of(self, text: str) -> Case:
         return Case.SENTENCE if self.case == "keep" else case_of(text, self.language)
 
-    def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
+    def _translated(self, chunk: Sequence[_Part]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
         self._translate_paragraphs(list(_paragraphs(chunk)))
-        for part in chunk:
-            yield part if isinstance(part, str) else _written(part)
+        yield from map(_written, chunk)
 
     def _translate_paragraphs(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Translates the sentences of paragraphs."""
@@ -316,21 +338,35 @@ def _marks(segment: Segment) -> Iterator[tuple[Mark, int, int]]:
         start = end
 
 
-def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
-    """Yields the paragraphs among parts, and those within their marks."""
+def _paragraphs(parts: Iterable[_Part]) -> Iterator[_Paragraph]:
+    """Yields the paragraphs among parts, and those within their units and marks."""
     for part in parts:
-        if not isinstance(part, str):
+        if isinstance(part, _Unit):
+            yield from _paragraphs(part.parts)
+        elif isinstance(part, _Paragraph):
             yield part
             for inner in part.inner.values():
                 yield from _paragraphs(inner)
 
 
-def _written(paragraph: _Paragraph) -> str:
-    """Returns a paragraph as written in its document's format."""
-    inner = {
-        mark: "".join(part if isinstance(part, str) else _written(part) for part in parts)
-        for mark, parts in paragraph.inner.items()
-    }
+def _written(part: _Part) -> str:
+    """Returns a part as written in its document's format."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, _Unit):
+        return part.unit.write("".join(map(_written, part.parts)), _confidence(part.parts))
+    return _written_paragraph(part)
+
+
+def _confidence(parts: Iterable[_Part]) -> float | None:
+    """Returns the least confidence in the translation of a sentence, if any is known."""
+    sentences = [sentence for paragraph in _paragraphs(parts) for sentence in paragraph.sentences]
+    known = [each.confidence for each in sentences if each.confidence is not None]
+    return min(known, default=None)
+
+
+def _written_paragraph(paragraph: _Paragraph) -> str:
+    inner = {mark: "".join(map(_written, parts)) for mark, parts in paragraph.inner.items()}
     is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
         written != mark.source for mark, written in inner.items()
     )

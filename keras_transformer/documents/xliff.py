@@ -7,11 +7,16 @@ are not translated.
 
 A `<target>` is empty if it has no text and no tags other than `<mrk>`: some editors number the
 sentences there before they are translated.
+
+A doubtful translation gets a state: in XLIFF 1.2, its `<target>` has "needs-review-translation".
+The states of a `<segment>` in XLIFF 2 have no such value: "initial" has it as its subState.
 """
 
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
+from keras_transformer.documents.review import PROGRAM, is_doubtful
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import (
     Document,
@@ -19,6 +24,7 @@ from keras_transformer.documents.segments import (
     Mark,
     MarkKind,
     Node,
+    ReviewUnit,
     Segment,
 )
 from keras_transformer.documents.xml_source import XmlElement, XmlSource, write_text
@@ -28,6 +34,10 @@ UNITS = ("trans-unit", "segment")  # in XLIFF 1.2 and 2.0; each has a source and
 # The attributes for the languages of source and target, in versions 1.2 and 2.0.
 LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
 TEXT_TAGS = ("g", "pc", "mrk")  # inline tags that contain text; the content of others is code
+# The attributes of a doubtful translation's <target> or <segment>. The part of a subState before
+# the colon names the program that defines it.
+TARGET_STATE = {"state": "needs-review-translation"}
+SEGMENT_STATE = {"state": "initial", "subState": f"{PROGRAM}:needs-review-translation"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,15 +45,28 @@ class Unit:
     """A source, and the place for its translation."""
 
     source: Segment
-    place: tuple[int, int]  # bytes of the <target>, or of the place for a new one
-    target_tags: tuple[str, str]  # around the translation; the first one has attributes
+    # The bytes that are replaced: the <target> or the place for a new one, in XLIFF 2 together
+    # with what is before it in the <segment>.
+    place: tuple[int, int]
+    before: str  # what is written before the translation
+    doubtful: str  # the same, if the translation is doubtful
+    after: str  # the closing tag
     target: str  # the translation, without tags
     has_target: bool
     is_locked: bool  # by translate="no"
     languages: tuple[str, str] | None  # of source and target, if the file names both
 
+    def to_review(self, review_below: float) -> ReviewUnit:
+        """Returns the translation with its tags."""
 
-def read(text: str, language: str) -> Document:
+        def write(translation: str, confidence: float | None) -> str:
+            before = self.doubtful if is_doubtful(confidence, review_below) else self.before
+            return f"{before}{translation}{self.after}"
+
+        return ReviewUnit((self.source,), write)
+
+
+def read(text: str, language: str, review_below: float = 0.0) -> Document:
     """Reads an XLIFF file.
 
     The segments stand in the places of the targets, so their own source is empty.
@@ -51,6 +74,7 @@ def read(text: str, language: str) -> Document:
     Args:
         text: the file.
         language: the language of the sources. It does not matter, as they are not split here.
+        review_below: the confidence below which a translation is doubtful.
 
     Raises:
         InputError: if the file is not well-formed or declares entities (the error names the line),
@@ -59,7 +83,7 @@ def read(text: str, language: str) -> Document:
     xml = XmlSource(text)
     return Document(
         xml.parts(
-            Found(*unit.place, [unit.target_tags[0], unit.source, unit.target_tags[1]])
+            Found(*unit.place, [unit.to_review(review_below)])
             for unit in _units(xml)
             if not (unit.is_locked or unit.has_target) and unit.source.text.strip()
         )
@@ -103,19 +127,45 @@ def _unit(
     """Reads a unit. The sources of suggestions are not its direct children."""
     source, target = element.child("source"), element.child("target")
     nodes = [] if source is None else _nodes(xml, source)
-    segment = Segment("", nodes, write_text)
     prefix = xml.prefix(element)
-    start, end = f"<{prefix}target>", f"</{prefix}target>"
-    if target is not None:
-        tag = xml.source(target.start, target.content_start).removesuffix("/>").removesuffix(">")
-        tags = f"{tag}>", end
-        has_code = any(child.local != "mrk" for child in target.walk() if child is not target)
+    if target is None:
+        last = element.child("seg-source") or source or element
+        start = end = last.end
+        tag, text, has_target = f"<{prefix}target>", "", False
+    else:
+        start, end = target.start, target.end
+        tag = xml.source(start, target.content_start).removesuffix("/>").removesuffix(">") + ">"
         text = _text(target)
+        has_code = any(child.local != "mrk" for child in target.walk() if child is not target)
         has_target = has_code or text.strip() != ""
-        place = (target.start, target.end)
-        return Unit(segment, place, tags, text, has_target, is_locked, languages)
-    before = element.child("seg-source") or source or element
-    return Unit(segment, (before.end, before.end), (start, end), "", False, is_locked, languages)
+    if element.local == "segment":
+        opening = xml.source(element.start, element.content_start)
+        between = xml.source(element.content_start, start)
+        before = f"{opening}{between}{tag}"
+        doubtful = f"{_with_attributes(opening, SEGMENT_STATE)}{between}{tag}"
+        start = element.start
+    else:
+        before, doubtful = tag, _with_attributes(tag, TARGET_STATE)
+    return Unit(
+        source=Segment("", nodes, write_text),
+        place=(start, end),
+        before=before,
+        doubtful=doubtful,
+        after=f"</{prefix}target>",
+        target=text,
+        has_target=has_target,
+        is_locked=is_locked,
+        languages=languages,
+    )
+
+
+def _with_attributes(tag: str, values: Mapping[str, str]) -> str:
+    """Returns an opening tag with attributes, which replace those with the same names."""
+    for name in values:
+        tag = re.sub(rf"""\s+{name}\s*=\s*("[^"]*"|'[^']*')""", "", tag)
+    name = re.match(r"<[^\s/>]+", tag)
+    written = "".join(f' {name}="{value}"' for name, value in values.items())
+    return f"{tag[: name.end()]}{written}{tag[name.end() :]}"
 
 
 def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:

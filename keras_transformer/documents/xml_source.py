@@ -100,6 +100,16 @@ def check_markup(text: str, others: int = 0, most: int = MOST_MARKUP) -> int:
     return count
 
 
+def with_last_child(text: str, child: str) -> str:
+    """Returns a text in XML whose root element has a further child at its end."""
+    xml = XmlSource(text)
+    root = xml.root
+    if root.is_alone:
+        opening = xml.source(0, root.end).removesuffix("/>")
+        return f"{opening}>{child}</{xml.prefix(root)}{root.local}>{xml.source(root.end)}"
+    return f"{xml.source(0, root.content_end)}{child}{xml.source(root.content_end)}"
+
+
 def write_text(pieces: Sequence[Piece]) -> str:
     """Writes text and marks in XML."""
     return writing_with(_escaped)(pieces)

@@ -26,7 +26,7 @@ from aiohttp import web
 
 from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.formats import PLAIN, read_document
-from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.segments import Document
 from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.errors import InputError, require
 from keras_transformer.languages import AUTO
@@ -529,7 +529,7 @@ def document_of(
 def language_in(text: str, format: str) -> str:
     """Returns the text of a document without its markup, to detect its language."""
     document = document_of(text, format, "en")  # neither sentences nor their language are needed
-    return "\n".join(part.text for part in document.parts if isinstance(part, Segment))
+    return "\n".join(segment.text for segment in document.segments)
 
 
 def origin_of(request: web.Request) -> str:

@@ -1,8 +1,19 @@
 """Replaces the segments of a document by their texts without marks, changed by a function."""
 
+from keras_transformer.documents.segments import ReviewUnit
+
 
 def filled(document, function=str.upper):
-    parts = []
-    for part in document.parts:
-        parts.append(part if isinstance(part, str) else part.written([function(part.text)]))
-    return "".join(parts)
+    return _filled(document.parts, function)
+
+
+def _filled(parts, function):
+    written = []
+    for part in parts:
+        if isinstance(part, str):
+            written.append(part)
+        elif isinstance(part, ReviewUnit):
+            written.append(part.write(_filled(part.parts, function), None))
+        else:
+            written.append(part.written([function(part.text)]))
+    return "".join(written)

@@ -31,7 +31,10 @@ class Shouter:
                 counts.add(
                     Translation(text, None, None, 1, confidence=len(text) / 10) for text in texts
                 )
-            return [AlignedText(text.upper()) for text in texts]
+            return [
+                AlignedText(text.upper(), (), len(text) / 10 if confidence else None)
+                for text in texts
+            ]
 
         model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
         return DocumentTranslator(model, language or "en", case)
@@ -235,11 +238,20 @@ def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
 def test_doubtful_sentences_are_counted(run, capsys):
     done = run(b"abc. de. fghijk.\n", review_below=0.5)
     assert done.output == b"ABC. DE. FGHIJK.\n"
-    assert done.result["doubtful"] == 2
+    assert (done.result["doubtful"], done.result["marked_by"]) == (2, None)
     assert "2 sentences have less confidence than 0.5" in capsys.readouterr().err
     assert run(b"abcdef\n", review_below=0.5).result["doubtful"] == 0
     assert "confidence" not in capsys.readouterr().err
-    assert "doubtful" not in run(b"a\n").result
+    assert not {"doubtful", "marked_by"} & set(run(b"a\n").result)
+
+
+def test_doubtful_translations_are_marked(run, capsys):
+    catalogue = b'msgid "ab"\nmsgstr ""\n'
+    done = run(catalogue, review_below=0.5, format="po")
+    assert done.output == b'#, fuzzy\nmsgid "ab"\nmsgstr "AB"\n'
+    assert (done.result["doubtful"], done.result["marked_by"]) == (1, "the flag fuzzy")
+    assert "marked by the flag fuzzy" in capsys.readouterr().err
+    assert run(catalogue, format="po").output == b'msgid "ab"\nmsgstr "AB"\n'
 
 
 def test_doubts_of_a_model_without_a_calibration_are_refused(tmp_path):
