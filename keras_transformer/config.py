@@ -95,6 +95,9 @@ class TransformerConfig:
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
     norm_epsilon: Positive = 1e-6  # added to the variance in layer normalization
+    # Whether the decoder reads the first id of each source after BOS, and the encoder only the rest
+    # (M2M-100): the code of the target language. Otherwise the encoder reads all of it.
+    decoder_reads_code: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -107,6 +110,10 @@ class TransformerConfig:
             require(self.d_model % 2 == 0, "d_model", rule, self.d_model)
         if self.position_kind.even_key_width:
             require(self.d_k % 2 == 0, "d_k", rule, self.d_k)
+        if self.decoder_reads_code:
+            rule = "must not be given with decoder_reads_code, as both sides read the code"
+            has_own = self.source_vocab_size is not None
+            require(not has_own, "source_vocab_size", rule, self.source_vocab_size)
         rule = f"must, with the other sizes, give a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, "d_model", rule, f"{self.parameters:,}")
 
@@ -152,7 +159,8 @@ class TransformerConfig:
     @property
     def longest_text(self) -> int | None:
         """The largest number of ids that the positions allow; None if unlimited."""
-        return self.position_kind.table_rows(self.max_positions) or None
+        rows = self.position_kind.table_rows(self.max_positions)
+        return rows - self.decoder_reads_code if rows else None
 
     @property
     def fingerprint(self) -> str:
@@ -165,6 +173,8 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
+        if not self.decoder_reads_code:  # earlier models have the fingerprint without this field
+            del fields["decoder_reads_code"]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 

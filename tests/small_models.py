@@ -144,10 +144,12 @@ def search_compiled(model, source, settings, target_prefix=None, phrases=None, n
     strategy = strategy_of(settings)
     if n_best is not None:
         strategy.guaranteed = n_best
-    lengths = SearchGraphs(model, settings)._max_lengths(cache)
+    lengths, first = SearchGraphs(model, settings)._max_lengths(cache), model.first_inputs(source)
     if phrases is None:
-        return search_loop.search(model.step, cache, lengths, strategy, target_prefix)
-    return constrained_search(model.step, cache, lengths, strategy, phrases, target_prefix)
+        return search_loop.search(model.step, cache, lengths, strategy, target_prefix, first=first)
+    return constrained_search(
+        model.step, cache, lengths, strategy, phrases, target_prefix, first=first
+    )
 
 
 def search_compiled_greedily(model, source, settings, target_prefix=None):

@@ -62,7 +62,7 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
 
     Raises:
         InputError: if the weights are not float32 or int8, or too large for an ONNX file, or if
-            onnx_model.py does not support the model's positions.
+            onnx_model.py does not support the model's positions or its codes.
     """
     from keras_transformer.export.onnx_model import (
         KINDS_OF_POSITIONS,
@@ -74,6 +74,10 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     kind = model.config.positions
     rule = f"must have positions that an ONNX graph supports: {', '.join(KINDS_OF_POSITIONS)}"
     require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
+    rule = (
+        "must not have decoder_reads_code in an ONNX graph: export it as ctranslate2 or saved_model"
+    )
+    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
     compiled = compile_model(model, weights)
     return {
         ENCODER: encoder_graph(compiled).SerializeToString(),

@@ -21,7 +21,9 @@ class Transformer(keras.Model):
 
     A functional model from {"source": int32 [B, S], "target": int32 [B, T]} to logits, float32
     [B, T, V]. Targets begin with BOS (see `shift_right`): the logits at position t predict the
-    token at position t + 1. Zeros are padding, and follow the tokens.
+    token at position t + 1. Zeros are padding, and follow the tokens. With `decoder_reads_code`,
+    the first column of the source is the decoder's second input, between BOS and the target, and
+    the encoder does not read it.
 
     Args:
         config: the model's configuration, a TransformerConfig or a dict of its fields.
@@ -62,6 +64,7 @@ class Transformer(keras.Model):
     ):
         if isinstance(config, dict):
             config = TransformerConfig(**config)
+        self.config = config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self._make_embeddings(config, policy)
         self._make_positions(config, policy)
@@ -73,7 +76,6 @@ class Transformer(keras.Model):
         }
         logits = self.logits_embedding(self.states(inputs), reverse=True)
         super().__init__(inputs, logits, name=name, **kwargs)
-        self.config = config
         self.rematerialize = rematerialize
         self.dtype_policy = policy
 
@@ -185,8 +187,11 @@ class Transformer(keras.Model):
             training: whether to apply dropout.
 
         Returns:
-            The memory [B, S, D] and its mask, bool [B, S], False at padding.
+            The memory [B, S, D] and its mask, bool [B, S], False at padding. Both lack the first
+            column if the decoder reads it.
         """
+        if self.config.decoder_reads_code:
+            source = source[:, 1:]
         mask = padding_mask(source)
         embeddings = self.source_positions(self.embedding(source), training=training)
         return self.encoder(embeddings, mask=mask, training=training), mask
@@ -204,10 +209,14 @@ class Transformer(keras.Model):
         Returns:
             [B, T, D].
         """
-        memory, memory_mask = self.encode(inputs["source"], training)
-        embeddings = self.target_embedding(inputs["target"])
+        source, target = inputs["source"], inputs["target"]
+        memory, memory_mask = self.encode(source, training)
+        if self.config.decoder_reads_code:
+            target = with_code(target, source)
+        embeddings = self.target_embedding(target)
         embeddings = self.target_positions(embeddings, training=training)
-        return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
+        states = self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
+        return states[:, 1:] if self.config.decoder_reads_code else states
 
     def enable_lora(self, rank: int) -> None:
         """Freezes the matrices of all layers, and adds trainable low-rank matrices.
@@ -248,6 +257,19 @@ def shift_right(target):
         int32 [B, T].
     """
     return ops.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS_ID)
+
+
+def with_code(target, source):
+    """Puts the first id of each source after BOS, for decoders that read it.
+
+    Args:
+        target: int32 [B, T]; each row begins with BOS.
+        source: int32 [B, S].
+
+    Returns:
+        int32 [B, T + 1].
+    """
+    return ops.concatenate([target[:, :1], source[:, :1], target[:, 1:]], axis=1)
 
 
 def teacher_forcing(source, target):

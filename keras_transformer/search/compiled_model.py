@@ -14,10 +14,10 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_transformer.config import GATED, TransformerConfig
+from keras_transformer.config import BOS_ID, EOS_ID, GATED, TransformerConfig
 from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
-from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.model.transformer import Transformer, shift_right, with_code
 from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import (
     NOT_WRITTEN,
@@ -29,6 +29,7 @@ from keras_transformer.search.cache import (
     written,
 )
 from keras_transformer.search.matrices import ScaledRows
+from keras_transformer.search.state import FirstInputs
 from keras_transformer.search.weights import (
     CrossAttentionWeights,
     DecoderLayerWeights,
@@ -45,8 +46,9 @@ class Encoded(NamedTuple):
     """The output of the encoder."""
 
     memory: tf.Tensor  # float32 [B, S, D]
-    mask: tf.Tensor  # bool [B, S], False at padding
+    mask: tf.Tensor  # bool [B, S], False at padding, and where the decoder reads the source
     attention: list[tf.Tensor]  # attention weights of each layer, float32 [B, H, S, S]
+    source: tf.Tensor  # int32 [B, S]
 
 
 class Decoded(NamedTuple):
@@ -76,7 +78,17 @@ class CompiledModel(NamedTuple):
         """Encodes sources, int32 [B, S], for a search with K beams."""
         encoded = encode(self, source)
         memory = project_memory(self, encoded.memory)
-        return empty_cache(self.config, memory, encoded.mask, beams)
+        cache = empty_cache(self.config, memory, encoded.mask, beams)
+        if self.config.decoder_reads_code:  # BOS precedes the first input
+            bos = tf.fill([tf.shape(source)[0], beams], BOS_ID)
+            _, _, cache = decode_position(self, bos, cache, tf.constant(0))
+        return cache
+
+    def first_inputs(self, source: tf.Tensor) -> FirstInputs:
+        """Returns the first inputs of the targets of sources, int32 [B, S]."""
+        if self.config.decoder_reads_code:
+            return FirstInputs(source[:, 0], position=1)
+        return FirstInputs(tf.fill([tf.shape(source)[0]], BOS_ID), position=0)
 
     def step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
@@ -84,7 +96,7 @@ class CompiledModel(NamedTuple):
         """Computes the logits at one position for every beam.
 
         Args:
-            ids: int32 [B, K], the tokens at this position: BOS at position 0.
+            ids: int32 [B, K], the tokens at this position: `first_inputs` at the first.
             cache: the cache of earlier positions, with room for this one; see `cache.written`.
             position: int32 scalar.
 
@@ -178,12 +190,15 @@ def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
     config, weights = model.config, model.weights
     mask = padding_mask(source)
     batch, length = tf.unstack(tf.shape(source))
+    positions = tf.range(length)
+    if config.decoder_reads_code:  # nothing attends to a code, and positions start after it
+        mask &= (positions > 0) | (source == EOS_ID)  # an empty source has none
+        positions = tf.maximum(positions - 1, 0)
     layout = _HeadLayout(config.num_heads, batch, length)
     allowed = mask[:, None, None, :]  # [B, 1, 1, S]
     if config.attention_window is not None:
         allowed &= window_mask(length, length, config.attention_window)
 
-    positions = tf.range(length)
     x = _embed(config, weights.source_embedding, source)  # [B, S, D]
     x = _add_positions(config, weights.encoder.positions, x, positions)
     x = tf.reshape(x, [batch * length, config.d_model])
@@ -199,13 +214,16 @@ def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
 
         x = _feed_forward(config, layer, x)
     x = _last_norm(config, weights.encoder.last_norm, x)
-    return Encoded(tf.reshape(x, [batch, length, config.d_model]), mask, attention)
+    return Encoded(tf.reshape(x, [batch, length, config.d_model]), mask, attention, source)
 
 
 def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded:
     """Runs the decoder over whole targets, int32 [B, T], padded, without BOS."""
     config, weights = model.config, model.weights
-    batch, length = tf.unstack(tf.shape(target))
+    inputs = shift_right(target)
+    if config.decoder_reads_code:
+        inputs = with_code(inputs, encoded.source)  # [B, T + 1]
+    batch, length = tf.unstack(tf.shape(inputs))
     layout = _HeadLayout(config.num_heads, batch, length)
     allowed = causal_mask(length)
     if config.attention_window is not None:
@@ -220,13 +238,28 @@ def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded
         self_attention.append(attention_weights)
         return attended
 
-    x = _embed(config, weights.target_embedding, shift_right(target))  # [B, T, D]
+    x = _embed(config, weights.target_embedding, inputs)  # [B, T, D]
     x = _add_positions(config, weights.decoder.positions, x, positions)
     x = tf.reshape(x, [batch * length, config.d_model])
     memory = project_memory(model, encoded.memory)
     x, cross_attention = _decoder_layers(model, x, layout, attend_to_target, memory, encoded.mask)
     logits = tf.reshape(weights.logits.apply(x), [batch, length, config.vocab_size])
-    return Decoded(logits, self_attention, cross_attention)
+    decoded = Decoded(logits, self_attention, cross_attention)
+    return _without_bos(decoded) if config.decoder_reads_code else decoded
+
+
+def _without_bos(decoded: Decoded) -> Decoded:
+    """Removes the row of BOS, which predicts a code; attention to both is added up."""
+
+    def of_targets(weights):  # [B, H, T + 1, T + 1] -> [B, H, T, T]
+        rows = weights[:, :, 1:]
+        return tf.concat([rows[..., :1] + rows[..., 1:2], rows[..., 2:]], axis=-1)
+
+    return Decoded(
+        decoded.logits[:, 1:],
+        [of_targets(weights) for weights in decoded.self_attention],
+        [weights[:, :, 1:] for weights in decoded.cross_attention],
+    )
 
 
 def decode_position(

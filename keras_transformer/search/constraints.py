@@ -17,6 +17,7 @@ from keras_transformer.search.search_loop import StepFunction, search
 from keras_transformer.search.state import (
     NONE,
     Cache,
+    FirstInputs,
     Hypotheses,
     SearchState,
     choose,
@@ -34,6 +35,7 @@ def constrained_search(
     phrases: tf.Tensor,
     prefix: tf.Tensor | None = None,
     aligned: bool = False,
+    first: FirstInputs | None = None,
 ) -> Hypotheses:
     """Searches with `strategy`, and then with the phrases for sentences that lack one.
 
@@ -51,11 +53,11 @@ def constrained_search(
     """
     settings = strategy.settings
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-    free = search(step_fn, cache, max_lengths, strategy, prefix, aligned)
+    free = search(step_fn, cache, max_lengths, strategy, prefix, aligned, first)
     free, has_best = complete_hypotheses(free, phrases, strategy)
     with_phrases = ConstrainedSearch(settings, strategy.guaranteed, strategy.alpha, phrases)
     remaining = tf.where(has_best, 0, max_lengths)
-    constrained = search(step_fn, cache, remaining, with_phrases, prefix, aligned)
+    constrained = search(step_fn, cache, remaining, with_phrases, prefix, aligned, first)
     return better_of(free, constrained, has_best, settings)
 
 

@@ -12,6 +12,8 @@ compensates as far as possible from outside:
 - Log probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and
   removes restricted tokens before normalizing: such hypotheses are rescored afterwards.
 - Required phrases are not supported, nor attention other than for alignment.
+- A code that the decoder reads becomes the first token of a target, and is removed from results.
+  CTranslate2 counts no log probability for it.
 - The random state continues from call to call: a seed reproduces only the first call after opening
   a model.
 """
@@ -57,6 +59,7 @@ class CTranslate2Engine:
         vocabularies: the model's vocabularies.
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.
+        decoder_reads_code: as in the model's configuration.
 
     Raises:
         InputError: if CTranslate2 is not installed or cannot read the directory; from any function
@@ -66,7 +69,12 @@ class CTranslate2Engine:
     functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")
 
     def __init__(
-        self, folder: Path, vocabularies: VocabularyPair, settings: SearchSettings, limit: int
+        self,
+        folder: Path,
+        vocabularies: VocabularyPair,
+        settings: SearchSettings,
+        limit: int,
+        decoder_reads_code: bool = False,
     ):
         ctranslate2 = load_ctranslate2()
         sampling = settings.options.sampling
@@ -84,6 +92,7 @@ class CTranslate2Engine:
         self._options = settings.options
         self._is_restricted = settings.is_restricted
         self._limit = limit
+        self._codes = int(decoder_reads_code)  # the number of ids that the encoder does not read
         self._source_tokens = source_tokens(vocabularies)
         self._target_tokens = vocabularies.target.pieces
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
@@ -127,24 +136,25 @@ class CTranslate2Engine:
         alignment = np.zeros([len(target), longest], np.int32)
         by_length = collections.defaultdict(list)
         for sentence, (ids, targets) in enumerate(zip(source, target, strict=True)):
-            if len(ids) > 1 and len(targets) > 0:  # all tokens are aligned to a lone EOS
+            if self._has_text(ids) and len(targets) > 0:  # all tokens are aligned to a lone EOS
                 by_length[len(targets)].append(sentence)
         for length, sentences in by_length.items():
             # With alternatives, CTranslate2 processes a prefix at once, as in training.
             alignment[sentences, :length] = self._aligned(
                 [source[sentence] for sentence in sentences],
                 length,
-                target_prefix=[[self._target_tokens[id_] for id_ in target[i]] for i in sentences],
+                [[self._target_tokens[id_] for id_ in target[i]] for i in sentences],
                 return_alternatives=True,
             )
         return Explained(log_probs, alignment)
 
     def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, unordered; an empty one for an empty sentence."""
-        limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
+        extra_length = self._options.extra_length - self._codes
+        limits = [min(len(ids) + extra_length, self._limit) for ids in request.ids]
         eos = self._target_tokens[EOS_ID]
         hypotheses = [[Hypothesis([], 0.0, [])] for _ in request.ids]
-        sentences = [sentence for sentence, ids in enumerate(request.ids) if len(ids) > 1]
+        sentences = [sentence for sentence, ids in enumerate(request.ids) if self._has_text(ids)]
         longest = max((limits[sentence] for sentence in sentences), default=0)
         by_limit = collections.defaultdict(list)
         for sentence, row in self._translated(request, sentences, longest, **options):
@@ -167,24 +177,27 @@ class CTranslate2Engine:
         """
         if not sentences:
             return
+        sources = [request.ids[sentence] for sentence in sentences]
         prefix = None
         if has_prefix(request):
             prefix = [self._target(request.prefix[sentence]) for sentence in sentences]
+        shortest = min(max(self._options.min_length - 1, 0), limit - 1)
         results = self._translator.translate_batch(
-            [self._source(request.ids[sentence]) for sentence in sentences],
-            target_prefix=prefix,
-            max_decoding_length=limit,
-            min_decoding_length=min(max(self._options.min_length - 1, 0), limit - 1),
+            [self._source(ids) for ids in sources],
+            target_prefix=self._with_codes(sources, prefix),
+            max_decoding_length=limit + self._codes,
+            min_decoding_length=shortest + self._codes if shortest else 0,
             return_attention=any(request.aligned),
             **self._search_options,
             **options,
         )
         aligned = request.aligned or [False] * len(request.ids)
         for sentence, result in zip(sentences, results, strict=True):
-            hypotheses = result.hypotheses
+            hypotheses = [tokens[self._codes :] for tokens in result.hypotheses]
             scores = result.scores or [0.0] * len(hypotheses)
             # Each access to this property makes lists of all weights.
             attention = result.attention if aligned[sentence] else [[]] * len(hypotheses)
+            attention = [weights[self._codes :] for weights in attention]
             rows = zip(hypotheses, scores, attention, strict=True)
             yield sentence, [Hypothesis(*row) for row in rows if row[1] > NONE]
 
@@ -202,9 +215,12 @@ class CTranslate2Engine:
                 length = len(each.tokens)
                 ids[sentence, rank, :length] = [self._target_ids[token] for token in each.tokens]
                 if sentence in aligned and length > 0:
-                    alignment[sentence, rank, :length] = np.argmax(each.attention, axis=1)
+                    positions = np.argmax(each.attention, axis=1)
+                    alignment[sentence, rank, :length] = self._codes + positions
                 lengths[sentence, rank] = length
-        sentences = [sentence for sentence in sorted(aligned) if len(request.ids[sentence]) > 1]
+        sentences = [
+            sentence for sentence in sorted(aligned) if self._has_text(request.ids[sentence])
+        ]
         if self._search_options["beam_size"] > 1 and sentences:
             # A beam search returns the attention of another sentence for the first token.
             first = self._aligned([request.ids[sentence] for sentence in sentences], 1)
@@ -238,32 +254,58 @@ class CTranslate2Engine:
         """Returns the log probability of each token in targets, which may be padded."""
         results = self._translator.score_batch(
             [self._source(ids) for ids in source],
-            [self._target(ids) for ids in target],
+            self._with_codes(source, [self._target(ids) for ids in target]),
             max_batch_size=BATCH_PAIRS,
             max_input_length=0,
         )
         lengths = [np.count_nonzero(np.asarray(ids) != PAD_ID) for ids in target]
         # CTranslate2 scores an EOS after each target.
-        return [row.log_probs[:length] for row, length in zip(results, lengths, strict=True)]
+        return [
+            row.log_probs[self._codes : self._codes + length]
+            for row, length in zip(results, lengths, strict=True)
+        ]
 
-    def _aligned(self, source: Rows, length: int, **options: Any) -> np.ndarray:
+    def _aligned(
+        self,
+        source: Rows,
+        length: int,
+        targets: Sequence[list[str]] | None = None,
+        **options: Any,
+    ) -> np.ndarray:
         """Aligns the first `length` tokens of greedy targets, or of given ones: int [B, length]."""
         results = self._translator.translate_batch(
             [self._source(ids) for ids in source],
+            target_prefix=self._with_codes(source, targets),
             beam_size=1,
             max_batch_size=BATCH_HYPOTHESES,
             max_input_length=0,
-            max_decoding_length=length,
+            max_decoding_length=length + self._codes,
             min_decoding_length=0,
             return_attention=True,
             return_end_token=True,
             **options,
         )
-        return np.array([np.argmax(result.attention[0], axis=1) for result in results])
+        attention = [result.attention[0][self._codes :] for result in results]
+        return np.array([self._codes + np.argmax(weights, axis=1) for weights in attention])
+
+    def _has_text(self, ids: Sequence[int]) -> bool:
+        """Whether the encoder reads more than EOS."""
+        return len(ids) > 1 + self._codes
+
+    def _with_codes(
+        self, source: Rows, targets: Sequence[list[str]] | None
+    ) -> Sequence[list[str]] | None:
+        """Prepends to targets the code of each source, if the decoder reads it; None for none."""
+        if self._codes == 0:
+            return targets
+        if targets is None:
+            targets = [[]] * len(source)
+        codes = [self._source_tokens[ids[0]] for ids in source]
+        return [[code, *target] for code, target in zip(codes, targets, strict=True)]
 
     def _source(self, ids: Sequence[int]) -> list[str]:
-        """Returns a source's tokens, without special ones."""
-        return [self._source_tokens[id_] for id_ in ids if id_ > EOS_ID]
+        """Returns the tokens that the encoder reads, without special ones."""
+        return [self._source_tokens[id_] for id_ in ids[self._codes :] if id_ > EOS_ID]
 
     def _target(self, ids: Sequence[int]) -> list[str]:
         """Returns a target's tokens, without special ones."""

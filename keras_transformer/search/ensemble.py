@@ -14,6 +14,7 @@ from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel, Decoded, Encoded
 from keras_transformer.search.matrices import ScaledRows
+from keras_transformer.search.state import FirstInputs
 
 
 class Ensemble(NamedTuple):
@@ -31,6 +32,10 @@ class Ensemble(NamedTuple):
         layers = [layer for cache in caches for layer in cache.layers]
         memory = [layer for cache in caches for layer in cache.memory]
         return caches[0]._replace(layers=tuple(layers), memory=tuple(memory))
+
+    def first_inputs(self, source: tf.Tensor) -> FirstInputs:
+        """Returns those of each model, which are the same."""
+        return self.members[0].first_inputs(source)
 
     def step(
         self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor

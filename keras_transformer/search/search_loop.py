@@ -23,7 +23,14 @@ from keras_transformer.search.candidates import Extensions
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.restrictions import banned_logits
 from keras_transformer.search.rounds import search_in_rounds
-from keras_transformer.search.state import Alive, Cache, Hypotheses, SearchState, resized
+from keras_transformer.search.state import (
+    Alive,
+    Cache,
+    FirstInputs,
+    Hypotheses,
+    SearchState,
+    resized,
+)
 
 # (ids int32 [B, K], cache, position int32 scalar)
 #     -> (logits, source position of the next token int32 [B, K], cache)
@@ -100,34 +107,41 @@ def search(
     strategy: Strategy,
     prefix: tf.Tensor | None = None,
     aligned: bool = False,
+    first: FirstInputs | None = None,
 ) -> Any:
     """Searches for the hypotheses of each sentence.
 
     Args:
         step_fn: see StepFunction.
-        cache: for position 0. Axis 2 of a tensor may grow.
+        cache: for the first position. Axis 2 of a tensor may grow.
         max_lengths: int32 [B], the maximum length of a hypothesis, EOS included. With 0, a sentence
             gets the empty hypothesis.
         strategy: how to extend hypotheses.
         prefix: int32 [B, P], padded, P at least 1: tokens that hypotheses begin with, without EOS.
         aligned: whether to keep the alignment, and the log probability of each token.
+        first: the first inputs; None for BOS at position 0.
 
     Returns:
         The strategy's results, padded to the longest.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-    state = initial_state(cache, max_lengths, strategy, prefix, aligned)
+    if first is None:
+        first = FirstInputs(tf.fill(tf.shape(max_lengths), strategy.settings.bos_id), position=0)
+    state = initial_state(cache, max_lengths, strategy, prefix, aligned, first.ids)
     pad_id = strategy.settings.pad_id
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
 
     def with_room(state, capacity):
         alive, finished = resized((state.alive, state.finished), capacity, pad_id)
-        cache = state.cache.with_room(capacity)
+        cache = state.cache.with_room(first.position + capacity)
         return state._replace(alive=alive, finished=finished, cache=cache)
+
+    def step_at(ids, cache, position):
+        return step_fn(ids, cache, first.position + position)
 
     results = search_in_rounds(
         state,
-        step=lambda state: search_step(state, step_fn, strategy),
+        step=lambda state: search_step(state, step_at, strategy),
         with_room=with_room,
         results_of=lambda state: resized(strategy.results(state), longest, pad_id),
     )
@@ -141,8 +155,9 @@ def initial_state(
     strategy: Strategy,
     prefix: tf.Tensor | None,
     aligned: bool,
+    first_ids: tf.Tensor,
 ) -> SearchState:
-    """Returns the state before the first step."""
+    """Returns the state before the first step, with the first inputs, int32 [B]."""
     settings = strategy.settings
     batch, beams = tf.size(max_lengths), settings.options.beam_size
     if prefix is None:
@@ -157,7 +172,7 @@ def initial_state(
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
         phrases=strategy.phrases,
-        last_ids=tf.fill([batch, beams], settings.bos_id),
+        last_ids=tf.repeat(first_ids[:, None], beams, axis=1),
         alive=alive,
         finished=finished,
         cache=cache,

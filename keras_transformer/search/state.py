@@ -19,6 +19,13 @@ class Cache(Protocol):
         """Returns the cache with room for positions below `capacity`, an int32 scalar."""
 
 
+class FirstInputs(NamedTuple):
+    """The first inputs of the hypotheses."""
+
+    ids: tf.Tensor  # int32 [B], for each sentence
+    position: int  # theirs, which the step function needs; the cache has earlier ones
+
+
 class Hypotheses(NamedTuple):
     """K hypotheses for each sentence, best first; missing ones have score -inf and length 0."""
 

@@ -112,7 +112,10 @@ class SearchGraphs:
         model = self.model.in_graph()
         cache = model.start(source, self.settings.options.beam_size)
         strategy, lengths = BeamSearch(self.settings, guaranteed, alpha), self._max_lengths(cache)
-        best = constrained_search(model.step, cache, lengths, strategy, phrases, prefix)
+        first = model.first_inputs(source)
+        best = constrained_search(
+            model.step, cache, lengths, strategy, phrases, prefix, first=first
+        )
         return outputs_of(best)
 
     @graph(IDS, IDS)
@@ -170,14 +173,16 @@ class SearchGraphs:
             strategy = BeamSearch(self.settings, guaranteed, alpha)
         else:
             strategy = Sampling(self.settings, alpha)
-        best = search(model.step, cache, self._max_lengths(cache), strategy, prefix, aligned)
+        lengths, first = self._max_lengths(cache), model.first_inputs(source)
+        best = search(model.step, cache, lengths, strategy, prefix, aligned, first)
         return outputs_of(best)
 
     def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
         model = self.model.in_graph()
         cache = model.start(source, beams=1)
         strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
-        best = search(model.scaled_step, cache, lengths, strategy, prefix, aligned)
+        first = model.first_inputs(source)
+        best = search(model.scaled_step, cache, lengths, strategy, prefix, aligned, first)
         outputs = {"ids": best.ids, "length": best.lengths, "is_finite": best.is_finite}
         return {**outputs, "alignment": best.alignment} if aligned else outputs
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, TransformerConfig
 from keras_transformer.export import onnx_graph, onnx_model
-from keras_transformer.export.onnx import export_onnx
+from keras_transformer.export.onnx import export_onnx, graph_files
 from keras_transformer.export.onnx_graph import Tensor
 from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
 from keras_transformer.model.transformer import shift_right
@@ -311,6 +311,8 @@ def test_what_cannot_be_exported(paper, vocabularies, tmp_path, monkeypatch):
         patch.setattr(onnx_model, "KINDS_OF_POSITIONS", ("learned", "rotary"))
         with refused("model", "positions=sinusoidal", about="learned, rotary"):
             exported(model, vocabularies, tmp_path / "export")
+    with refused("model", "decoder_reads_code", about="ctranslate2"):
+        graph_files(small_models.small_model(decoder_reads_code=True), "float32")
     assert onnx_graph.LARGEST_FILE < 2**31  # the limit for protobuf messages
     monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
     with refused("model", about="1,000 bytes"):

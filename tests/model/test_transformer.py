@@ -260,3 +260,17 @@ def test_rematerialization_changes_no_gradient(frozen, run_eagerly):
             dense.lora_kernel_a.assign(rng.normal(size=dense.lora_kernel_a.shape))
         found.append(gradients_of(model, run_eagerly=run_eagerly))
     assert_same_gradients(*found)
+
+
+def test_a_code_is_an_input_of_the_decoder():
+    """As in a model without codes whose targets begin with them."""
+    plain = random_model(dataclasses.replace(CONFIG, positions="m2m100"))
+    coded = transformer.Transformer(dataclasses.replace(plain.config, decoder_reads_code=True))
+    for variable, other in zip(coded.trainable_variables, plain.trainable_variables, strict=True):
+        variable.assign(other)
+    code, *text = SOURCE
+    bos, *target = TARGET
+    expected = logits(plain, [text], [[bos, code, *target]])[:, 1:]
+    np.testing.assert_allclose(logits(coded, [SOURCE], [TARGET]), expected, atol=1e-5)
+    other_code = logits(coded, [[code + 1, *text]], [TARGET])
+    assert np.abs(other_code - expected).max() > 0.05

@@ -51,6 +51,13 @@ OPTIONS = {
     "rotary positions": {"positions": "rotary", "d_k": 4},
     "rotary positions of an odd width": {"positions": "rotary", "d_k": 4, "d_model": 7},
     "SwiGLU": {"activation": "swiglu"},
+    "a code for the decoder": {"decoder_reads_code": True, "positions": "m2m100"},
+    "a code, learned positions": {
+        "decoder_reads_code": True,
+        "positions": "learned",
+        "max_positions": 9,
+        "attention_window": 3,
+    },
     "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu"}
     | {"norm": "pre", "attention_window": 3, "attention_bias": True, "num_layers": 2},
     "many at once": {
@@ -107,12 +114,15 @@ def logits_of_one_pass(model, source, target):
 
 def logits_of_steps(model, source, target, beams=2):
     """Position by position, with a cache; all beams of a sentence write the same target."""
-    inputs = tf.repeat(shift_right(target)[:, None], beams, axis=1)  # [B, K, T]
+    first = model.first_inputs(source)
+    inputs = tf.concat([first.ids[:, None], target[:, :-1]], axis=1)
+    inputs = tf.repeat(inputs[:, None], beams, axis=1)  # [B, K, T]
     cache = model.start(source, beams)
     every_logits = []
-    for position in range(target.shape[1]):
-        cache = cache.with_room(tf.constant(position + 1))
-        logits, _, cache = model.step(inputs[:, :, position], cache, tf.constant(position))
+    for column in range(target.shape[1]):
+        position = tf.constant(first.position + column)
+        cache = cache.with_room(position + 1)
+        logits, _, cache = model.step(inputs[:, :, column], cache, position)
         every_logits.append(logits)
     return tf.stack(every_logits, axis=2)  # [B, K, T, V]
 

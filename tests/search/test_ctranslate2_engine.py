@@ -34,10 +34,16 @@ def vocabularies(tmp_path_factory):
     return VocabularyPair(*[Subwords(file)] * 2)
 
 
-@pytest.fixture(scope="module")
-def model():
+@pytest.fixture(scope="module", params=[False, True], ids=["", "decoder reads code"])
+def model(request):
     """Random weights, which never write padding, BOS or unk, and sometimes EOS."""
-    model = small_model(vocab_size=VOCAB_SIZE, scale=3.0, decoder_layers=1, logits_bias=True)
+    model = small_model(
+        vocab_size=VOCAB_SIZE,
+        scale=3.0,
+        decoder_layers=1,
+        logits_bias=True,
+        decoder_reads_code=request.param,
+    )
     bias = np.zeros(VOCAB_SIZE, np.float32)
     bias[[PAD_ID, BOS_ID, UNK_ID]], bias[EOS_ID] = -100, 4
     model.logits_embedding.bias.assign(bias)
@@ -59,7 +65,8 @@ def engines(export, model, vocabularies):
     def make(forbidden=(), **options):
         settings = SearchSettings(DecodingConfig(**options), forbidden)
         ours = TensorFlowEngine(SearchGraphs(weights, settings, constraints=False))
-        return CTranslate2Engine(export, vocabularies, settings, LIMIT), ours
+        reads_code = model.config.decoder_reads_code
+        return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code), ours
 
     return make
 
@@ -146,8 +153,9 @@ def test_prefixes(engines):
     assert rows_of(greedy[0]) == rows_of(greedy[1])
 
 
-def test_restrictions(engines):
+def test_restrictions(engines, model):
     sources = make_sources()
+    empty = 1 + model.config.decoder_reads_code  # the length of a source without text
     free = rows_of(engines(beam_size=1)[0].search_greedily(Request(sources)))
     ((common, _),) = Counter(id_ for row in free for id_ in row if id_ != EOS_ID).most_common(1)
     restricted = {"min_length": 6, "no_repeat_ngram_size": 2, "forbidden": ((common,), (8, 9))}
@@ -159,7 +167,7 @@ def test_restrictions(engines):
             pairs = list(itertools.pairwise(row))
             assert len(set(pairs)) == len(pairs)
             assert common not in row and (8, 9) not in pairs
-            assert len(row) >= 6 or len(source) == 1
+            assert len(row) >= 6 or len(source) <= empty
     greedy = [
         engine.search_greedily(Request(sources)) for engine in engines(beam_size=1, **restricted)
     ]

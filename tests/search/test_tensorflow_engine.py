@@ -45,10 +45,29 @@ def two_models(make_model):
     return [make_model(seed=4 + i, scale=1.5, vocab_size=5, **size) for i, size in enumerate(sizes)]
 
 
-@pytest.fixture(params=["one model", "an ensemble"])
-def models(request, two_models):
-    """The first model alone, and both."""
+@pytest.fixture(scope="module")
+def two_coded_models(make_model):
+    """Two whose decoders read codes."""
+    sizes = ({"positions": "m2m100"}, {"d_model": 8, "norm": "pre"})
+    return [
+        make_model(
+            seed=6 + i, scale=1.5, vocab_size=5, num_layers=1, decoder_reads_code=True, **size
+        )
+        for i, size in enumerate(sizes)
+    ]
+
+
+@pytest.fixture(params=["one model", "an ensemble", "an ensemble with codes"])
+def models(request, two_models, two_coded_models):
+    """The first model alone, and both; and two whose decoders read the 4 of SHORT."""
+    if request.param == "an ensemble with codes":
+        return two_coded_models
     return two_models[:1] if request.param == "one model" else two_models
+
+
+def extra_length(models):
+    """By which a target of LENGTH exceeds the part of SHORT that the encoder reads."""
+    return int(models[0].config.decoder_reads_code)
 
 
 def mean_log_probs(models, source, targets):
@@ -93,7 +112,7 @@ def listed(best, count):
 
 def test_beam_is_brute_force(models, two_models):
     wanted = every_translation(models)  # fewer than the beams of this search
-    settings = settings_of(41, ALPHA, extra_length=0)
+    settings = settings_of(41, ALPHA, extra_length=extra_length(models))
     best = search(models, tf.constant([SHORT]), settings)
     assert int(np.sum(best.lengths > 0)) == len(wanted) == 21
     np.testing.assert_allclose(best.scores[0, :21], [score for score, _ in wanted], atol=1e-4)
@@ -107,7 +126,7 @@ def test_beam_is_brute_force(models, two_models):
 def test_required_phrases_are_brute_force(models):
     wanted = [(score, ids) for score, ids in every_translation(models) if 4 in ids]
     nothing, phrases = tf.constant([[PAD_ID]]), tf.constant([[[4, PAD_ID]]])
-    settings = settings_of(41, ALPHA, extra_length=0)
+    settings = settings_of(41, ALPHA, extra_length=extra_length(models))
     best = search(models, tf.constant([SHORT]), settings, target_prefix=nothing, phrases=phrases)
     assert listed(best, len(wanted)) == [ids for _, ids in wanted]
     scores = [score for score, _ in wanted]
