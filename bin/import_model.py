@@ -89,10 +89,10 @@ def main():
 
 def _check_source():
     """Checks that one model is named, and the flags that only belong to the hub or to Marian."""
-    given = [name for name in ("path", "hub") if FLAGS[name].value is not None]
+    named = [name for name in ("path", "hub") if FLAGS[name].value is not None]
     rule = "must be given, or --hub, but not both"
-    require(len(given) == 1, "path", rule, " and ".join(given) or "neither")
-    is_from_hub = given == ["hub"]
+    require(len(named) == 1, "path", rule, " and ".join(named) or "neither")
+    is_from_hub = named == ["hub"]
     rule = "must only be given with --hub"
     require(is_from_hub or FLAGS.revision is None, "revision", rule, FLAGS.revision)
     rule = "must be marian with --hub"

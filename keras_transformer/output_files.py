@@ -38,8 +38,8 @@ def check_output(
         rule = f"must not be the same file as {name}"
         is_read = file in paths or is_within
         require(not is_read or is_device(path), argument, rule, repr(path))
-    place = to_path(path) if is_device(path) else file.parent
-    writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
+    target = to_path(path) if is_device(path) else file.parent
+    writable = (isinstance(file, RemotePath) or os.access(target, os.W_OK)) and not file.is_dir()
     require(writable, argument, "must be a file in a writable directory", repr(path))
     if path.endswith(".zst"):
         zstandard(path)

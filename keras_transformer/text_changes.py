@@ -95,9 +95,9 @@ def with_typos(text: str, seed: int = 1) -> str:
 
 def _misspelt(word: str, generator: random.Random) -> str:
     """Returns a word of at least two letters with a typo; the result always differs."""
-    place = int(generator.random() * len(word))
-    letter = word[place]
-    before, after = word[:place], word[place + 1 :]
+    index = int(generator.random() * len(word))
+    letter = word[index]
+    before, after = word[:index], word[index + 1 :]
     typos = [before + after, before + letter + letter + after]
     if after and after[0] != letter:
         typos.append(before + after[0] + letter + after[1:])

@@ -129,9 +129,9 @@ def use_log(folder):
 
 
 def use_metadata(folder):
-    found = read_metadata(folder)
-    json.dumps(dataclasses.asdict(found))
-    return found.splits["train"].longest
+    metadata = read_metadata(folder)
+    json.dumps(dataclasses.asdict(metadata))
+    return metadata.splits["train"].longest
 
 
 @pytest.fixture(params=[20, pytest.param(200, marks=pytest.mark.slow)])

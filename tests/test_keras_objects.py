@@ -534,8 +534,8 @@ def test_from_preset():
 def examples_of(name):
     """The examples in the docstring of a public name, in which all public names are known."""
     names = {**PUBLIC, "np": np, "keras": keras}
-    found = doctest.DocTestFinder(recurse=False).find(PUBLIC[name], name, globs=names)
-    return [test for test in found if test.examples]
+    examples = doctest.DocTestFinder(recurse=False).find(PUBLIC[name], name, globs=names)
+    return [test for test in examples if test.examples]
 
 
 @pytest.mark.parametrize("name", PUBLIC_LAYERS)
@@ -720,8 +720,8 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
     for one, same in zip(trained, looped, strict=True):
         np.testing.assert_allclose(one, same, atol=1e-5)
 
-    found = model.evaluate(batches().map(kt.teacher_forcing), verbose=0, return_dict=True)
-    assert found["masked_perplexity"] > 1 and 0 < found["masked_accuracy"] < 1
+    evaluated = model.evaluate(batches().map(kt.teacher_forcing), verbose=0, return_dict=True)
+    assert evaluated["masked_perplexity"] > 1 and 0 < evaluated["masked_accuracy"] < 1
     source, _ = next(iter(batches().map(kt.teacher_forcing)))
     np.testing.assert_allclose(model.predict(source, verbose=0), model(source), atol=1e-5)
 

@@ -25,16 +25,16 @@ def described(**facts):
     ],
 )
 def test_languages_of_a_model(facts, wanted):
-    found = described(**facts).languages
-    assert found == (wanted and ModelLanguages((wanted,), (wanted[1],)))
+    languages = described(**facts).languages
+    assert languages == (wanted and ModelLanguages((wanted,), (wanted[1],)))
 
 
 def test_several_directions():
     directions = (Direction("en", "de"), Direction("en", "cs"), Direction("de", "en"))
     options = options_of(directions)
-    found = described(task_options=options, languages=["en", "de", "cs"]).languages
-    assert found == ModelLanguages(directions, ("de", "cs", "en"), has_codes=True)
-    assert found.sources == ["en", "de"] and found.targets_of("en") == ["de", "cs"]
+    languages = described(task_options=options, languages=["en", "de", "cs"]).languages
+    assert languages == ModelLanguages(directions, ("de", "cs", "en"), has_codes=True)
+    assert languages.sources == ["en", "de"] and languages.targets_of("en") == ["de", "cs"]
     imported = described(task_options={"target_languages": ["fra", "spa"]})
     assert imported.languages == ModelLanguages((), ("fra", "spa"), has_codes=True)
 

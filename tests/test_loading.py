@@ -356,11 +356,11 @@ def test_serve(translators, task):
         service = Service(translator, Limits(), None)
         async with client_of(service) as client:
             texts = {"texts": TEXTS[task]}
-            found = await (await client.post("/translate", json=texts)).json()
-            pair = {"source": texts["texts"][0], "target": found["translations"][0][0]["text"]}
+            answer = await (await client.post("/translate", json=texts)).json()
+            pair = {"source": texts["texts"][0], "target": answer["translations"][0][0]["text"]}
             attention = await (await client.post("/attention", json=pair)).json()
             card = await (await client.get("/model")).json()
-            return found["translations"], attention, card
+            return answer["translations"], attention, card
 
     first, *others = [asyncio.run(answers(found)) for found in translators[task].values()]
     assert first[2]["task"] == task and first[2]["beam_size"] == BEAMS
@@ -383,17 +383,17 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
         (export_dir, "float32", BEAMS),
         (narrow, "bfloat16", TASKS[task].beam_size),
     ):
-        found = restore(path)
-        models = (found.model, wanted.model)
+        restored = restore(path)
+        models = (restored.model, wanted.model)
         for variable, original in zip(*[m.trainable_variables for m in models], strict=True):
             assert variable.path == original.path
             exported = original.numpy().astype(kind).astype("float32")
             np.testing.assert_array_equal(variable, exported)
-        assert found.model.config == wanted.model.config
-        assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
-        assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
-        assert found.card.description == wanted.card.description
-        options = found.card.decoding
+        assert restored.model.config == wanted.model.config
+        assert restored.vocabularies.fingerprints == wanted.vocabularies.fingerprints
+        assert [v.kind for v in restored.vocabularies] == [v.kind for v in wanted.vocabularies]
+        assert restored.card.description == wanted.card.description
+        options = restored.card.decoding
         assert (options.alpha, options.beam_size) == (TASKS[task].alpha, beams)
     assert len(restore([export_dir, narrow]).models) == 2
 
@@ -466,11 +466,10 @@ def test_an_ensemble_of_other_vocabularies(places):
 
 def test_a_checkpoint_of_a_directory(places, translators):
     model_dir = places["translation"]["model_dir"]
-    found = kt.load(model_dir / "checkpoints" / "step-00000010", beam_size=BEAMS)
-    assert found.checkpoint == translators["translation"]["model_dir"].checkpoint
-    assert found.score(["the cat"], ["die katze"]) == translators["translation"]["model_dir"].score(
-        ["the cat"], ["die katze"]
-    )
+    loaded = kt.load(model_dir / "checkpoints" / "step-00000010", beam_size=BEAMS)
+    latest = translators["translation"]["model_dir"]
+    assert loaded.checkpoint == latest.checkpoint
+    assert loaded.score(["the cat"], ["die katze"]) == latest.score(["the cat"], ["die katze"])
 
 
 def test_a_model_is_compiled_with_the_settings_of_its_training(places, tmp_path):
@@ -502,8 +501,8 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
     with refused(None, "none", tmp_path, "vocabulary.model"):
         kt.load(tmp_path / "model.keras")
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
-    found = kt.load(tmp_path / "model.keras")
-    assert (found.card.description.task, found.config.beam_size) == ("translation", 4)
+    loaded = kt.load(tmp_path / "model.keras")
+    assert (loaded.card.description.task, loaded.config.beam_size) == ("translation", 4)
     model = keras.models.load_model(tmp_path / "model.keras")
     model.encoder.layers[0].feed_forward.inner_dense.quantize("int8")
     model.save(tmp_path / "model.keras")
@@ -577,8 +576,8 @@ def test_ctranslate2_gives_the_same(places, task, tmp_path):
     export_ctranslate2(trained.model, trained.vocabularies, tmp_path / "export", card)
     load = kt.load_parser if task == "parsing" else kt.load
     translator = load(tmp_path / "export")
-    found = translator.translate(TEXTS[task], scores=False)
-    assert found == kt.load(model_dir, beam_size=1).translate(TEXTS[task], scores=False)
+    answers = translator.translate(TEXTS[task], scores=False)
+    assert answers == kt.load(model_dir, beam_size=1).translate(TEXTS[task], scores=False)
     kind = "Parser" if task == "parsing" else "TextTranslator"
     assert repr(translator) == f"{kind}(step-00000010, CTranslate2)"
     assert isinstance(kt.load(tmp_path / "export"), Parser) == (task == "parsing")

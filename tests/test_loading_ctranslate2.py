@@ -65,10 +65,10 @@ def test_scores_and_alignments(pair):
 
 def test_options_are_free(for_ctranslate2, untrained):
     options = {"beam_size": 1, "extra_length": 3, "min_length": 4, "no_repeat_ngram_size": 2}
-    found = kt.load(for_ctranslate2, **options).translate(SOURCES, scores=False)
+    answers = kt.load(for_ctranslate2, **options).translate(SOURCES, scores=False)
     wanted = kt.load(untrained, "average:2", **options).translate(SOURCES, scores=False)
-    assert texts(found) == texts(wanted)
-    word = found[0][0].text.split()[0]
+    assert texts(answers) == texts(wanted)
+    word = answers[0][0].text.split()[0]
     free_of_it = kt.load(for_ctranslate2, forbidden_phrases=[word]).translate(SOURCES)
     assert not any(each.text.split()[:1] == [word] for row in free_of_it for each in row)
     drawn = kt.load(for_ctranslate2, beam_size=6, sampling=SamplingConfig(), mbr="chrf")

@@ -102,7 +102,9 @@ def calibrate(
     scores = confidence_quality(held_out, facts[:, 0], chrf, good_chrf)
     limit = np.quantile(held_out[~bad], FALSE_ALARMS)
     kinds = np.array([error.kind for error in errors])
-    found = {str(kind): np.mean(error_held_out[kinds == kind] < limit) for kind in np.unique(kinds)}
+    planted = {}
+    for kind in np.unique(kinds):
+        planted[str(kind)] = float(np.mean(error_held_out[kinds == kind] < limit))
 
     weights, bias = fit(facts, bad, error_facts)
     calibration = Calibration(
@@ -112,7 +114,7 @@ def calibrate(
         sentences=len(sources),
         checkpoint=translator.checkpoint,
     )
-    return calibration, {**scores, "planted": {kind: float(share) for kind, share in found.items()}}
+    return calibration, {**scores, "planted": planted}
 
 
 def answers_quality(
@@ -291,18 +293,18 @@ def _repetition(words: list[str], random_: random.Random) -> str:
 
 def _other_word(words: list[str], others: Sequence[str], random_: random.Random) -> str:
     """With one word replaced by another; unchanged if there are none of letters alone."""
-    places = [place for place, word in enumerate(words) if word.isalpha()]
-    if not places:
+    indices = [index for index, word in enumerate(words) if word.isalpha()]
+    if not indices:
         return " ".join(words)
-    place = random_.choice(places)
-    return " ".join([*words[:place], random_.choice(others), *words[place + 1 :]])
+    index = random_.choice(indices)
+    return " ".join([*words[:index], random_.choice(others), *words[index + 1 :]])
 
 
 def _other_number(text: str, random_: random.Random) -> str:
     """With another digit in place of one; unchanged if there are none."""
-    places = [place for place, character in enumerate(text) if character in "0123456789"]
-    if not places:
+    indices = [index for index, character in enumerate(text) if character in "0123456789"]
+    if not indices:
         return text
-    place = random_.choice(places)
-    digit = random_.choice([each for each in "0123456789" if each != text[place]])
-    return text[:place] + digit + text[place + 1 :]
+    index = random_.choice(indices)
+    digit = random_.choice([each for each in "0123456789" if each != text[index]])
+    return text[:index] + digit + text[index + 1 :]

@@ -112,7 +112,7 @@ def is_bad_for_a_word(translation: str) -> bool:
 
 
 def _translated(translator: Translator, sources: list[str]) -> list[str]:
-    return [found[0].text for found in translator.translate(sources, progress=True, scores=False)]
+    return [row[0].text for row in translator.translate(sources, progress=True, scores=False)]
 
 
 def _bleu_and_chrf(scores: dict[str, Any]) -> dict[str, float]:

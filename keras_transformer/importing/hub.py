@@ -90,15 +90,15 @@ def download(repository: str, revision: str | None = None) -> HubModel:
     hub = HfApi()
     url = f"{hub.endpoint}/{repository}"
     with _hub_errors(repository, revision, url):
-        found = hub.model_info(repository, revision=revision)
+        model_info = hub.model_info(repository, revision=revision)
         small_files = [CARD, *OTHER_FILES]
-        folder = snapshot_download(repository, revision=found.sha, allow_patterns=small_files)
+        folder = snapshot_download(repository, revision=model_info.sha, allow_patterns=small_files)
         # What can be checked before hundreds of megabytes are downloaded.
         check_supported(Path(folder))
-        weights = weights_file([file.rfilename for file in found.siblings], url)
+        weights = weights_file([file.rfilename for file in model_info.siblings], url)
         require_reader(Path(weights))
-        snapshot_download(repository, revision=found.sha, allow_patterns=[weights])
-    return HubModel(Path(folder), repository, found.sha, url)
+        snapshot_download(repository, revision=model_info.sha, allow_patterns=[weights])
+    return HubModel(Path(folder), repository, model_info.sha, url)
 
 
 @contextlib.contextmanager

@@ -230,15 +230,15 @@ class CTranslate2Engine:
     def _token_scores(self, request: Request, result: SearchResult) -> np.ndarray:
         """Scores the tokens of the hypotheses of aligned sources: float32 [B, K, T]."""
         scores = np.zeros(result.ids.shape, np.float32)
-        places = [
+        indices = [
             (sentence, rank)
             for sentence, rank in np.argwhere(result.lengths > 0).tolist()
             if request.aligned[sentence]
         ]
-        source = [request.ids[sentence] for sentence, _ in places]
-        target = [result.ids[place][: result.lengths[place]] for place in places]
-        for place, log_probs in zip(places, self._token_log_probs(source, target), strict=True):
-            scores[place][: len(log_probs)] = log_probs
+        source = [request.ids[sentence] for sentence, _ in indices]
+        target = [result.ids[index][: result.lengths[index]] for index in indices]
+        for index, log_probs in zip(indices, self._token_log_probs(source, target), strict=True):
+            scores[index][: len(log_probs)] = log_probs
         return scores
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:

@@ -60,14 +60,14 @@ def in_hex(colour):
 
 
 def test_lines_are_the_weights(view):
-    found = list(lines(svg(view, 2, [1], None)))
-    assert {colour for colour, _, _ in found} == {in_hex(head_colour(1))}
-    assert [opacity for _, opacity, _ in found] == pytest.approx([1, 0.75, 0.25, 0.999])
-    start = found[0][2][0]
-    pitch = found[1][2][0] - start
-    places = [((ends[[0, 2]] - start) / pitch).tolist() for _, _, ends in found]
+    drawn = list(lines(svg(view, 2, [1], None)))
+    assert {colour for colour, _, _ in drawn} == {in_hex(head_colour(1))}
+    assert [opacity for _, opacity, _ in drawn] == pytest.approx([1, 0.75, 0.25, 0.999])
+    start = drawn[0][2][0]
+    pitch = drawn[1][2][0] - start
+    places = [((ends[[0, 2]] - start) / pitch).tolist() for _, _, ends in drawn]
     assert places == [pytest.approx(pair) for pair in ([0, 1], [1, 1], [1, 2], [2, 2])]
-    assert all(ends[1] > ends[3] for _, _, ends in found), "queries are below"
+    assert all(ends[1] > ends[3] for _, _, ends in drawn), "queries are below"
 
 
 def test_words_stand_on_both_sides(view):
@@ -76,8 +76,8 @@ def test_words_stand_on_both_sides(view):
 
 
 def test_heads_have_their_colours(view):
-    found = [colour for colour, _, _ in lines(svg(view, 1, [2, 1], None))]
-    assert found == [in_hex(head_colour(2))] * 3 + [in_hex(head_colour(1))] * 3
+    colours = [colour for colour, _, _ in lines(svg(view, 1, [2, 1], None))]
+    assert colours == [in_hex(head_colour(2))] * 3 + [in_hex(head_colour(1))] * 3
     assert np.round(np.multiply(head_colour(1), 255)).tolist() == [46, 115, 184]  # hsl(210 60% 45%)
 
 

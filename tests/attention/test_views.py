@@ -75,50 +75,50 @@ def numbers(kind, queries, keys, rows):
 
 
 def test_uniform_attention():
-    found = numbers("encoder", "abcd", "abcd", np.full((4, 4), 0.25))
-    assert found["entropy"] == pytest.approx(math.log(4))
+    summary = numbers("encoder", "abcd", "abcd", np.full((4, 4), 0.25))
+    assert summary["entropy"] == pytest.approx(math.log(4))
     # |i - j| sums to 0+1+2+3, 1+0+1+2, 2+1+0+1 and 3+2+1+0.
-    assert found["distance"] == pytest.approx((6 + 4 + 4 + 6) / 16)
-    assert [found[n] for n in ("diagonal", "previous", "following")] == pytest.approx([0.25] * 3)
+    assert summary["distance"] == pytest.approx((6 + 4 + 4 + 6) / 16)
+    assert [summary[n] for n in ("diagonal", "previous", "following")] == pytest.approx([0.25] * 3)
 
 
 def test_identity():
-    found = numbers("encoder", "abc", "abc", np.eye(3))
+    summary = numbers("encoder", "abc", "abc", np.eye(3))
     names = ("entropy", "distance", "previous", "following", "diagonal")
-    assert [found[name] for name in names] == [0, 0, 0, 0, 1]
+    assert [summary[name] for name in names] == [0, 0, 0, 0, 1]
 
 
 def test_neighbours_count_where_there_are_any():
     # Each to the word before; the first, which has none, to itself.
-    found = numbers("encoder", "abc", "abc", [[1, 0, 0], [1, 0, 0], [0, 1, 0]])
-    assert found["previous"] == 1
-    assert found["diagonal"] == pytest.approx(1 / 3)
-    assert found["distance"] == pytest.approx(2 / 3)
-    found = numbers("encoder", "abc", "abc", [[0, 1, 0], [0, 0, 1], [0, 0, 1]])
-    assert (found["following"], found["previous"]) == (1, 0)
+    summary = numbers("encoder", "abc", "abc", [[1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    assert summary["previous"] == 1
+    assert summary["diagonal"] == pytest.approx(1 / 3)
+    assert summary["distance"] == pytest.approx(2 / 3)
+    summary = numbers("encoder", "abc", "abc", [[0, 1, 0], [0, 0, 1], [0, 0, 1]])
+    assert (summary["following"], summary["previous"]) == (1, 0)
 
 
 def test_between_languages_places_are_scaled():
     # Two queries on three keys stand at keys 0 and 2; three on two at 0, 1/2 (nearest: 1) and 1.
-    found = numbers("cross", "xy", "abc", [[1, 0, 0], [0, 0, 1]])
-    assert (found["diagonal"], found["distance"]) == (1, 0)
-    found = numbers("cross", "xyz", "ab", [[1, 0], [0.25, 0.75], [0, 1]])
-    assert found["distance"] == pytest.approx(0.5 / 3)
-    assert found["diagonal"] == pytest.approx(2.75 / 3)
+    summary = numbers("cross", "xy", "abc", [[1, 0, 0], [0, 0, 1]])
+    assert (summary["diagonal"], summary["distance"]) == (1, 0)
+    summary = numbers("cross", "xyz", "ab", [[1, 0], [0.25, 0.75], [0, 1]])
+    assert summary["distance"] == pytest.approx(0.5 / 3)
+    assert summary["diagonal"] == pytest.approx(2.75 / 3)
 
 
 def test_boundary_and_punctuation():
     keys = ["<s>", "a", ".", "--"]
-    found = numbers("decoder", keys, keys, [[0.5, 0.25, 0.25, 0]] * 2 + [[0, 0, 0.5, 0.5]] * 2)
-    assert found["boundary"] == pytest.approx(0.25)
-    assert found["punctuation"] == pytest.approx((0.25 + 0.25 + 1 + 1) / 4)
+    summary = numbers("decoder", keys, keys, [[0.5, 0.25, 0.25, 0]] * 2 + [[0, 0, 0.5, 0.5]] * 2)
+    assert summary["boundary"] == pytest.approx(0.25)
+    assert summary["punctuation"] == pytest.approx((0.25 + 0.25 + 1 + 1) / 4)
     keys = ["a", "</s>"]
     assert numbers("encoder", keys, keys, [[0.25, 0.75]] * 2)["boundary"] == pytest.approx(0.75)
 
 
 def test_a_single_word():
-    found = numbers("cross", ["</s>"], ["</s>"], [[1]])
-    assert list(found.values())[3:] == [0, 0, 1, 0, 0, 1, 0]
+    summary = numbers("cross", ["</s>"], ["</s>"], [[1]])
+    assert list(summary.values())[3:] == [0, 0, 1, 0, 0, 1, 0]
 
 
 def test_every_head_has_a_row_and_a_line():

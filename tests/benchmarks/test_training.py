@@ -46,8 +46,8 @@ def measure_steps(benchmarks, clock, durations, **work):
         return product
 
     work = benchmarks.training.QUICK._replace(sentences=6, length=10, **work)
-    found = benchmarks.step_clock.measure(lambda work: step, multiply, work)
-    return found, len(taken)
+    times = benchmarks.step_clock.measure(lambda work: step, multiply, work)
+    return times, len(taken)
 
 
 def test_the_median_step_after_the_warm_up_counts(benchmarks, clock):
@@ -92,10 +92,10 @@ def test_medians_shares_and_ratios(benchmarks):
 
     ours, theirs = [run(1.0, 300), run(2.0, 100), run(4.0, 200)], [run(n, 250) for n in (4, 6, 8)]
     work = benchmarks.training.SHAPES["tiny"]
-    found = benchmarks.training.summed_up(work, {"keras_transformer": ours, "pytorch": theirs})
-    assert found["times_as_fast_as"] == {"pytorch": 3}
-    assert found["rounds_times_as_fast_as"] == {"pytorch": [4, 3, 2]}
-    first, second = found["engines"]["keras_transformer"], found["engines"]["pytorch"]
+    report = benchmarks.training.summed_up(work, {"keras_transformer": ours, "pytorch": theirs})
+    assert report["times_as_fast_as"] == {"pytorch": 3}
+    assert report["rounds_times_as_fast_as"] == {"pytorch": [4, 3, 2]}
+    first, second = report["engines"]["keras_transformer"], report["engines"]["pytorch"]
     assert (first["seconds"], first["peak_megabytes"]) == (2.0, 200)
     assert first["gigaflops"] == pytest.approx(3 * second["gigaflops"], rel=0.01)
     # Forward: the softmax alone has 2 x 160 x 24 x 128 x 8000, and a step three times as many.

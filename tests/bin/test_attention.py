@@ -9,8 +9,8 @@ from tests.refusals import check_line
 
 
 def data_of(page):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(match[1])
 
 
 def test_page_picture_and_table(run_program, untrained, tmp_path):

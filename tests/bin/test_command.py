@@ -114,8 +114,8 @@ def test_an_interrupt_during_imports_has_no_traceback(tmp_path):
         check=False,
         timeout=PATIENCE,
     )
-    found = (done.returncode, done.stdout, done.stderr)
-    assert found == (-signal.SIGINT, "", "interrupted\n")  # which shells call 130
+    ending = (done.returncode, done.stdout, done.stderr)
+    assert ending == (-signal.SIGINT, "", "interrupted\n")  # which shells call 130
 
 
 def test_wrong_input_is_one_line(ending):

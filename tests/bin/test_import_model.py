@@ -45,8 +45,8 @@ def test_keras_file(untrained, call_program, tmp_path):
     flags = [f"--path={tmp_path / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
     done = call_program("import_model", "--format=keras", *flags)
     assert done.code == 0, done.errors
-    found = restore(tmp_path / "model").model
-    pairs = zip(found.trainable_variables, trained.model.trainable_variables, strict=True)
+    imported = restore(tmp_path / "model").model
+    pairs = zip(imported.trainable_variables, trained.model.trainable_variables, strict=True)
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, theirs)
 
@@ -95,8 +95,8 @@ def test_a_parser_remains_a_parser(untrained, call_program, tmp_path):
     flags = [f"--path={folder / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
     done = call_program("import_model", "--format=keras", *flags)
     assert done.code == 0, done.errors
-    found = restore(tmp_path / "model").card.description
-    assert (found.task, found.task_options) == ("parsing", config["task_options"])
+    description = restore(tmp_path / "model").card.description
+    assert (description.task, description.task_options) == ("parsing", config["task_options"])
 
 
 def test_wrong_paths(call_program, tmp_path):

@@ -52,8 +52,8 @@ def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path, no_g
     # One model, one answer.
     sentences, wanted = zip(*done.result["translations"].items(), strict=True)
     for path in (done.result["model_dir"], done.result["saved_model"]):
-        found = [best.text for best, *_ in kt.load(path).translate(sentences)]
-        assert found == list(wanted)
+        answers = [best.text for best, *_ in kt.load(path).translate(sentences)]
+        assert answers == list(wanted)
 
     no_graphs()
     card = read_card(done.result["saved_model"])

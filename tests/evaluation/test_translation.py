@@ -91,10 +91,10 @@ def test_compounds_are_split_in_german(text, parted):
 def test_paper_bleu_by_hand():
     # Tokens: "Das E ##AT##-##AT## Bike , das ich mag ." (9) and the same with "will" (9).
     # Matches: 8 of 9 words, 6 of 8 pairs, 5 of 7 triples, 4 of 6 quadruples.
-    found = paper_bleu(["Das E-Bike, das ich mag."], ["Das E-Bike, das ich will."])
+    scores = paper_bleu(["Das E-Bike, das ich mag."], ["Das E-Bike, das ich will."])
     wanted = 100 * (8 / 9 * 6 / 8 * 5 / 7 * 4 / 6) ** 0.25
-    assert found["paper_bleu"] == pytest.approx(wanted, abs=1e-4)
-    assert found["paper_bleu_signature"] == "multi-bleu|case:mixed|tok:moses-de|compounds:split"
+    assert scores["paper_bleu"] == pytest.approx(wanted, abs=1e-4)
+    assert scores["paper_bleu_signature"] == "multi-bleu|case:mixed|tok:moses-de|compounds:split"
 
 
 def test_brevity_and_clipping_of_paper_bleu_by_hand():
@@ -102,13 +102,13 @@ def test_brevity_and_clipping_of_paper_bleu_by_hand():
     # (the mat) of 6; triples (the cat the), (cat the mat) of 5; quadruples 1 of 4.
     translation, reference = "the cat the mat sat on the", "the cat the mat was on a rug z"
     wanted = 100 * math.exp(1 - 9 / 7) * (5 / 7 * 3 / 6 * 2 / 5 * 1 / 4) ** 0.25
-    found = paper_bleu([translation], [reference])["paper_bleu"]
-    assert found == pytest.approx(wanted, abs=1e-4)
+    score = paper_bleu([translation], [reference])["paper_bleu"]
+    assert score == pytest.approx(wanted, abs=1e-4)
 
 
 def test_paper_bleu_does_not_penalise_longer_translations():
-    found = paper_bleu(["a b c d e"], ["a b c d"])["paper_bleu"]
-    assert found == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25, abs=1e-4)
+    score = paper_bleu(["a b c d e"], ["a b c d"])["paper_bleu"]
+    assert score == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25, abs=1e-4)
 
 
 @pytest.mark.parametrize(

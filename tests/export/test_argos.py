@@ -146,7 +146,7 @@ def test_a_package_for_each_direction(model, shared, tmp_path):
 
 def assert_same_translations(package, model, vocabularies, sentences, coded=None):
     """Checks that Argos' translations equal those of our search; returns them."""
-    found = translate_as_argos(package, sentences, beam_size=1, max_decoding_length=9)
+    translations = translate_as_argos(package, sentences, beam_size=1, max_decoding_length=9)
     engine = engine_of(model, vocabularies, DecodingConfig(beam_size=1))
     card = card_of(model.config, DecodingConfig(beam_size=1))
     translator = TextTranslator(engine, vocabularies, card)
@@ -154,9 +154,11 @@ def assert_same_translations(package, model, vocabularies, sentences, coded=None
     for pieces in translator.translate(coded or sentences, aligned=True, scores=False):
         ids = [vocabularies.target.pieces.index(p) for p in pieces[0].pair.target_pieces[:9]]
         wanted.append(vocabularies.target.decode([ids])[0])
-    assert [text.strip() for text in found] == [as_argos_writes(text).strip() for text in wanted]
-    assert all(found)
-    return tuple(found)
+    assert [text.strip() for text in translations] == [
+        as_argos_writes(text).strip() for text in wanted
+    ]
+    assert all(translations)
+    return tuple(translations)
 
 
 def test_an_imported_model_has_its_sentencepiece_model(shared, tmp_path):

@@ -123,8 +123,9 @@ def test_random_ids(vocabulary, graph):
 
 
 def test_invalid_utf8_is_read_as_replacement_characters(vocabulary, graph):
-    found = graph.encode(tf.constant([b"dog \xff\xfe", b"\xf0\x9f", b"\xff>>de<<"]))
-    assert found.to_list() == rows_of(vocabulary, ["dog \ufffd\ufffd", "\ufffd", "\ufffd>>de<<"])
+    rows = graph.encode(tf.constant([b"dog \xff\xfe", b"\xf0\x9f", b"\xff>>de<<"]))
+    wanted = rows_of(vocabulary, ["dog \ufffd\ufffd", "\ufffd", "\ufffd>>de<<"])
+    assert rows.to_list() == wanted
 
 
 @pytest.mark.parametrize("vocabulary", KINDS[2:], indirect=True)

@@ -158,9 +158,9 @@ def test_every_option_of_the_configuration(session, options, vocabularies, tmp_p
     graphs = example.Model(tmp_path / "export", session)
     sources = random_sources(model.config)
     targets = np.random.default_rng(4).integers(4, VOCAB_SIZE, (len(sources), 2, LENGTH), np.int32)
-    found = log_probabilities(graphs, sources, targets)
+    log_probs = log_probabilities(graphs, sources, targets)
     expected = log_probabilities_of_keras(model, sources, targets)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(log_probs, expected, atol=1e-5)
     assert expected.std() > 0.5, "the model distinguishes tokens"
 
 

@@ -278,23 +278,23 @@ def translators(parts):
 @pytest.mark.parametrize("kind", KINDS)
 def test_foreign_process_translates_as_the_library_does(translators, foreign, kind):
     wanted = [best[0] for best in translators[kind].translate(LINES)]
-    found = foreign[0][kind]
-    assert [text.decode() for text in found["translation"]] == [best.text for best in wanted]
+    outputs = foreign[0][kind]
+    assert [text.decode() for text in outputs["translation"]] == [best.text for best in wanted]
     np.testing.assert_allclose(
-        found["score"], [best.score for best in wanted], rtol=1e-4, atol=1e-5
+        outputs["score"], [best.score for best in wanted], rtol=1e-4, atol=1e-5
     )
 
 
 @pytest.mark.slow  # a new interpreter
 def test_foreign_process_scores_as_the_library_does(translators, foreign):
     wanted = translators["wordpiece"].score(LINES, TARGETS)
-    found = foreign[0]["score"]
+    outputs = foreign[0]["score"]
     np.testing.assert_allclose(
-        found["log_prob"], [s.log_prob for s in wanted], rtol=1e-4, atol=1e-5
+        outputs["log_prob"], [s.log_prob for s in wanted], rtol=1e-4, atol=1e-5
     )
-    assert found["length"].tolist() == [s.tokens for s in wanted]
+    assert outputs["length"].tolist() == [s.tokens for s in wanted]
     perplexities = [np.exp(-s.log_prob / s.tokens) for s in wanted]
-    np.testing.assert_allclose(found["perplexity"], perplexities, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs["perplexity"], perplexities, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow  # a new interpreter
@@ -316,12 +316,12 @@ def test_invalid_bytes_are_replacement_characters(run, signature):
 
 
 def test_long_lines_are_cut(bpe, run):
-    found = run("n_best", LONG)
-    assert found["truncated"].tolist() == [True, True, False]
-    assert np.all(np.isfinite(found["score"][:, 0]))
-    found = run("score", LONG)
-    assert found["length"].tolist()[:2] == [bpe.target_limit] * 2
-    assert found["truncated"].tolist() == [True, True, False]
+    outputs = run("n_best", LONG)
+    assert outputs["truncated"].tolist() == [True, True, False]
+    assert np.all(np.isfinite(outputs["score"][:, 0]))
+    outputs = run("score", LONG)
+    assert outputs["length"].tolist()[:2] == [bpe.target_limit] * 2
+    assert outputs["truncated"].tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -469,13 +469,13 @@ def test_pieces_and_attention(parts, exports, kind):
     model, tokenizer, *_ = parts[kind]
     source, target = "the cat sat", "a dog"
     exported = exports[kind]
-    found = exported.attention(source, target)
+    attention = exported.attention(source, target)
     ids = [[*row, EOS_ID] for row in tokenizer.encode([source, target])]
     spellings = {
         "bpe": lambda pieces: "".join(pieces).replace("▁", " ").strip(),
         "wordpiece": lambda pieces: " ".join(pieces).replace(" ##", ""),
     }
-    for pieces, text, row in zip(found[:2], (source, target), ids, strict=True):
+    for pieces, text, row in zip(attention[:2], (source, target), ids, strict=True):
         assert pieces[-1] == "</s>"
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
@@ -483,11 +483,11 @@ def test_pieces_and_attention(parts, exports, kind):
     encoded = encode(compiled, tf.constant(ids[:1]))
     maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
     for name, wanted in maps._asdict().items():
-        np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
-    layers = [tf.constant(layer[None]) for layer in found.memory]
+        np.testing.assert_allclose(getattr(attention, name), wanted[0], atol=1e-5)
+    layers = [tf.constant(layer[None]) for layer in attention.memory]
     places = alignment([layers], tf.constant(ids[:1]) != PAD_ID)
-    assert found.alignment.tolist() == places[0].numpy().tolist()
-    assert max(found.alignment) < len(ids[0]) - 1
+    assert attention.alignment.tolist() == places[0].numpy().tolist()
+    assert max(attention.alignment) < len(ids[0]) - 1
 
 
 def test_weights_and_vocabulary_are_stored_once(parts):
@@ -546,9 +546,9 @@ def test_bfloat16_weights_in_a_graph(parts, translators):
         signature = loaded.signature_def["score"]
         feeds = {"source": LINES, "target": TARGETS}
         feeds = {signature.inputs[name].name: texts for name, texts in feeds.items()}
-        found = session.run(signature.outputs["log_prob"].name, feeds)
+        log_probs = session.run(signature.outputs["log_prob"].name, feeds)
     wanted = [score.log_prob for score in translators["wordpiece"].score(LINES, TARGETS)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(log_probs, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow  # tests/search/test_tensorflow_engine.py searches with int8
@@ -576,9 +576,9 @@ def test_int8_weights(parts, tmp_path, monkeypatch):
 
     assert "StaticRegexReplace" not in operations_of(export_dir), "and no graphs of texts"
     exported = load(export_dir)
-    found = exported.translate(LINES)
+    answers = exported.translate(LINES)
     wanted = translator_of(model, tokenizer, "int8").translate(LINES)
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(answers, wanted, strict=True):
         assert one[0].text == other[0].text
         assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
     assert exported.translate([]) == []

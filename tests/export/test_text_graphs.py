@@ -20,12 +20,12 @@ def test_batches_are_of_similar_length_and_the_order_stays():
     assert MIN_ROW_TOKENS == 32
     lengths = [3, 40, 120, 50, 5, 1, 41]
     ids = tf.ragged.constant([[number] * length for number, length in enumerate(lengths, 1)])
-    found = in_batches(describe_batch, 100, tf.cast(ids, tf.int32))
-    assert found["sum"].numpy().tolist() == [3, 80, 360, 200, 25, 6, 287]
-    assert found["text"].numpy().tolist() == [[b"%d" % number] for number in range(1, 8)]
+    outputs = in_batches(describe_batch, 100, tf.cast(ids, tf.int32))
+    assert outputs["sum"].numpy().tolist() == [3, 80, 360, 200, 25, 6, 287]
+    assert outputs["text"].numpy().tolist() == [[b"%d" % number] for number in range(1, 8)]
     # Longest first: 120 alone, though too long; 50 and 41; 40 and 5, as two of 40 fit; 3 and 1.
     wanted = [[2, 3], [2, 40], [1, 120], [2, 50], [2, 40], [2, 3], [2, 50]]
-    assert found["shape"].numpy().tolist() == wanted
+    assert outputs["shape"].numpy().tolist() == wanted
 
 
 def test_rows_of_two_sides_stay_together():
@@ -36,18 +36,18 @@ def test_rows_of_two_sides_stay_together():
         size = tf.fill([tf.shape(left)[0]], tf.shape(left)[0])
         return {"product": left[:, 0] * right[:, 0], "size": size}
 
-    found = tf.function(lambda: in_batches(products, 110, left, right))()
-    assert found["product"].numpy().tolist() == [4, 10, 18]
+    outputs = tf.function(lambda: in_batches(products, 110, left, right))()
+    assert outputs["product"].numpy().tolist() == [4, 10, 18]
     # The longer side counts: 70, then 60 (with 10 beside it, two would be 120), then 10.
-    assert found["size"].numpy().tolist() == [1, 1, 1]
+    assert outputs["size"].numpy().tolist() == [1, 1, 1]
 
 
 def test_no_rows():
     none = tf.RaggedTensor.from_row_splits(tf.zeros([0], tf.int32), [0])
-    found = tf.function(lambda: in_batches(describe_batch, 100, none))()
-    assert found["sum"].shape == [0]
-    assert found["shape"].shape == [0, 2]
-    assert found["text"].dtype == tf.string
+    outputs = tf.function(lambda: in_batches(describe_batch, 100, none))()
+    assert outputs["sum"].shape == [0]
+    assert outputs["shape"].shape == [0, 2]
+    assert outputs["text"].dtype == tf.string
 
 
 def test_a_batch_sees_what_was_computed_outside():

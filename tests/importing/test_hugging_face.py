@@ -126,8 +126,8 @@ def test_logits(name, texts, tmp_path):
     source = np.vectorize(ours[0].get)(sources.input_ids.numpy()).astype("int32")
     target = np.vectorize(ours[1].get)(targets).astype("int32")
     target[:, 0] = 1
-    found = np.array(model({"source": source, "target": target}))
-    np.testing.assert_allclose(found[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
+    logits = np.array(model({"source": source, "target": target}))
+    np.testing.assert_allclose(logits[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -139,11 +139,11 @@ def test_window_in_narrow_types(policy, mean, most):
     layer.set_weights([weight / 2 for weight in layer.get_weights()])
     x = np.random.default_rng(2).normal(size=(1, 150, 8)).astype("float32")
     x = ops.cast(x, layer.compute_dtype)
-    found = ops.convert_to_numpy(ops.cast(layer(x), "float32"))[0]
+    outputs = ops.convert_to_numpy(ops.cast(layer(x), "float32"))[0]
     exact = ops.convert_to_numpy(ops.cast(x, "float32"))[0]
     expected = by_numpy(layer, exact, exact, numpy_reference.neighbourhood(150, 150, 6))
-    np.testing.assert_allclose(found, expected, atol=most)
-    assert np.abs(found - expected).mean() < mean
+    np.testing.assert_allclose(outputs, expected, atol=most)
+    assert np.abs(outputs - expected).mean() < mean
 
 
 def test_gradients_through_a_window_reach_the_neighbourhood_alone():
@@ -216,10 +216,10 @@ def test_self_attention_equals_that_of_keras_own_layer(causal):
     layer = random_layer(2, 4)
     own = keras_layer_like(layer, QUERY, QUERY, QUERY)
     not_padding = np.array([[True] * 4, [True, True, False, False]])
-    found = ops.convert_to_numpy(layer(QUERY, query_mask=not_padding, use_causal_mask=causal))
+    outputs = ops.convert_to_numpy(layer(QUERY, query_mask=not_padding, use_causal_mask=causal))
     masks = {"query_mask": not_padding, "value_mask": not_padding}
     expected = ops.convert_to_numpy(own(QUERY, QUERY, **masks, use_causal_mask=causal))
-    np.testing.assert_allclose(found[not_padding], expected[not_padding], atol=1e-5)
+    np.testing.assert_allclose(outputs[not_padding], expected[not_padding], atol=1e-5)
     # Value and key given explicitly, as Keras' layer wants it.
     explicit = ops.convert_to_numpy(layer(QUERY, QUERY, QUERY, **masks, use_causal_mask=causal))
-    np.testing.assert_array_equal(explicit, found)
+    np.testing.assert_array_equal(explicit, outputs)

@@ -17,9 +17,9 @@ def test_masks():
 
 
 def test_window_mask_by_hand():
-    found = np.array(window_mask(8, 8, 4))
-    np.testing.assert_array_equal(np.flatnonzero(found[5]), [3, 4, 5, 6, 7])
-    np.testing.assert_array_equal(np.flatnonzero(found[0]), [0, 1, 2])
+    mask = np.array(window_mask(8, 8, 4))
+    np.testing.assert_array_equal(np.flatnonzero(mask[5]), [3, 4, 5, 6, 7])
+    np.testing.assert_array_equal(np.flatnonzero(mask[0]), [0, 1, 2])
     np.testing.assert_array_equal(window_mask(9, 9, 1), np.eye(9, dtype=bool))
     np.testing.assert_array_equal(window_mask(9, 9, 16), np.ones((9, 9), bool))
 
@@ -37,7 +37,7 @@ def test_window_mask_pair_by_pair(queries, keys, window):
 
 def test_combined_masks_allow_what_all_of_them_allow():
     padding = np.array([[[True, True, False]], [[True, True, True]]])  # [B, 1, P]
-    found = combine_masks([None, padding, causal_mask(3)])
-    np.testing.assert_array_equal(found[0], [[1, 0, 0], [1, 1, 0], [1, 1, 0]])
-    np.testing.assert_array_equal(found[1], [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
+    mask = combine_masks([None, padding, causal_mask(3)])
+    np.testing.assert_array_equal(mask[0], [[1, 0, 0], [1, 1, 0], [1, 1, 0]])
+    np.testing.assert_array_equal(mask[1], [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
     assert combine_masks([None, None]) is None and combine_masks([]) is None

@@ -63,9 +63,9 @@ def test_sinusoids_are_float32_under_any_policy(policy):
     encoded = layer(np.zeros((1, 300, 16), "float32"))
     exact = numpy_reference.positional_encoding(300, 16)
     rounded = ops.convert_to_numpy(ops.cast(ops.cast(exact, layer.compute_dtype), "float32"))
-    found = ops.convert_to_numpy(ops.cast(encoded, "float32"))[0]
+    rows = ops.convert_to_numpy(ops.cast(encoded, "float32"))[0]
     # Rounded once, at the end: angles of a narrow type would be wrong by whole turns at 300.
-    np.testing.assert_allclose(found, rounded, atol=8e-3 if "bfloat16" in policy else 1e-3)
+    np.testing.assert_allclose(rows, rounded, atol=8e-3 if "bfloat16" in policy else 1e-3)
 
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "marian", "m2m100"])
@@ -110,9 +110,9 @@ def test_other_positions_are_refused():
 
 def test_relative_positions_equal_numpy():
     vectors = np.random.default_rng(0).normal(size=(7, 6)).astype("float32")
-    found = rotate(vectors[None], np.arange(7))[0]
-    np.testing.assert_allclose(found, numpy_reference.rotated(vectors), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(found[0], vectors[0])  # the first is turned by nothing
+    rotated = rotate(vectors[None], np.arange(7))[0]
+    np.testing.assert_allclose(rotated, numpy_reference.rotated(vectors), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(rotated[0], vectors[0])  # the first is turned by nothing
 
 
 def test_products_of_rotated_vectors_depend_on_distances_alone():

@@ -214,10 +214,10 @@ def test_recall_and_precision_differ():
 
 def test_crossing_statistics():
     # 0, 2 and 3 crossing brackets: 5 / 3 on average, 1 of 3 without, 2 of 3 with two or less.
-    found = summary([SentenceScore(5, words=5, crossing=crossing) for crossing in (0, 2, 3)])
-    assert found["average_crossing"] == 1.67
-    assert found["no_crossing"] == 33.33
-    assert found["two_or_less_crossing"] == 66.67
+    summed = summary([SentenceScore(5, words=5, crossing=crossing) for crossing in (0, 2, 3)])
+    assert summed["average_crossing"] == 1.67
+    assert summed["no_crossing"] == 33.33
+    assert summed["two_or_less_crossing"] == 66.67
 
 
 def test_only_short_sentences_count_as_short():
@@ -259,11 +259,11 @@ def test_nothing_right_is_zero():
 
 def test_labels_come_in_the_order_of_their_number():
     predicted = tree(GOLD.replace("(VP", "(NP"))
-    found = score_trees([tree(GOLD)], [predicted])
-    assert found["by_length"] == {
+    score = score_trees([tree(GOLD)], [predicted])
+    assert score["by_length"] == {
         "1-10": {"f1": 75.0, "precision": 75.0, "recall": 75.0, "sentences": 1}
     }
-    assert [(label, *counts.values()) for label, counts in found["by_label"].items()] == [
+    assert [(label, *counts.values()) for label, counts in score["by_label"].items()] == [
         ("NP", 66.67, 50.0, 100.0, 1, 2),
         ("PP", 100.0, 100.0, 100.0, 1, 1),
         ("S", 100.0, 100.0, 100.0, 1, 1),
@@ -330,8 +330,8 @@ TWO = trees("(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))", "(NP (NN cat))"
 
 
 def test_scores_of_trees_without_tags():
-    found = trees("(S (NP (XX the) (XX dog)) (XX barks) (XX .))", "(NP (XX cat))")
-    scores = parsing_scores(found, TWO)
+    score = trees("(S (NP (XX the) (XX dog)) (XX barks) (XX .))", "(NP (XX cat))")
+    scores = parsing_scores(score, TWO)
     # S, NP and NP of S, NP, VP and NP: the period is no word to score, whatever its tag.
     assert (scores["precision"], scores["recall"], scores["f1"]) == (100.0, 75.0, 85.71)
     assert scores["complete_match"] == 50.0 and scores["errors"] == 0
@@ -339,15 +339,15 @@ def test_scores_of_trees_without_tags():
 
 
 def test_wrong_tags_cost_tagging_accuracy_only():
-    found = trees("(S (NP (DT the) (JJ dog)) (VP (VBZ barks)) (NN .))", "(NP (. cat))")
-    scores = parsing_scores(found, TWO)
+    score = trees("(S (NP (DT the) (JJ dog)) (VP (VBZ barks)) (NN .))", "(NP (. cat))")
+    scores = parsing_scores(score, TWO)
     assert scores["f1"] == 100.0 and scores["errors"] == 0 and scores["skipped"] == 0
     assert scores["tagging_accuracy"] == 40.0  # of the, dog, barks, ., cat: the and barks
 
 
 def test_other_words_are_no_well_formed_parse():
-    found = trees("(S (NP (DT the) (NN cat)) (VP (VBZ barks)) (. .))", "(NP (NN cat))")
-    scores = parsing_scores(found, TWO)
+    score = trees("(S (NP (DT the) (NN cat)) (VP (VBZ barks)) (. .))", "(NP (NN cat))")
+    scores = parsing_scores(score, TWO)
     assert scores["well_formed"] == 50.0 and scores["errors"] == 1
 
 

@@ -150,8 +150,8 @@ def test_cleaning(raw, clean):
 
 
 def test_chains_of_unaries_collapse_down_to_the_tag():
-    found = collapse_unaries(tree("(S (VP (VB go) (NP (QP (CD two)))) (X (Y (A a) (B b))))"))
-    assert str(found) == "(S (VP (VB go) (NP+QP (CD two))) (X+Y (A a) (B b)))"
+    collapsed = collapse_unaries(tree("(S (VP (VB go) (NP (QP (CD two)))) (X (Y (A a) (B b))))"))
+    assert str(collapsed) == "(S (VP (VB go) (NP+QP (CD two))) (X+Y (A a) (B b)))"
 
 
 def test_a_tree_may_be_deeper_than_the_stack_of_python():

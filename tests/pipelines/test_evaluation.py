@@ -47,12 +47,12 @@ def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tm
     model_dir = shutil.copytree(untrained, tmp_path / "model")
     config = EvaluationConfig(robustness=True)
     results = evaluate_on(DataSet.open(prepared), translator, config, model_dir)
-    found = results["robustness"]
-    assert list(found) == ["plain", "upper", "title", "typos", "no_stop", "one_word"]
-    assert found["plain"] == {"bleu": results["bleu"], "chrf": results["chrf"]}
+    scores = results["robustness"]
+    assert list(scores) == ["plain", "upper", "title", "typos", "no_stop", "one_word"]
+    assert scores["plain"] == {"bleu": results["bleu"], "chrf": results["chrf"]}
     # No text of the test split ends in a full stop.
-    assert found["no_stop"] == found["plain"]
-    assert found["one_word"]["words"] == 13  # of three letters or more
+    assert scores["no_stop"] == scores["plain"]
+    assert scores["one_word"]["words"] == 13  # of three letters or more
     assert read_results(model_dir, "test") == results
 
 

@@ -49,15 +49,15 @@ def test_the_table_is_that_of_the_textbook():
 def test_few_candidates_are_the_best_ones(monkeypatch):
     monkeypatch.setattr(ibm_model_1, "_CANDIDATES", 2)
     sources, targets = map(list, zip(*sentences(200), strict=True))
-    found = translation_table(sources, targets, 32, 32)
-    assert max(len(row.target_ids) for row in found.values()) == 2
-    assert all(found[source].target_ids[0] == target for source, target in DICTIONARY.items())
+    table = translation_table(sources, targets, 32, 32)
+    assert max(len(row.target_ids) for row in table.values()) == 2
+    assert all(table[source].target_ids[0] == target for source, target in DICTIONARY.items())
 
 
 def test_two_vocabularies():
     sources, targets = map(list, zip(*sentences(60), strict=True))
     shared = translation_table(sources, targets, 32, 32)
-    found = translation_table(sources, targets, 20, 40)
-    assert sorted(found) == sorted(shared)
-    for source, row in found.items():
+    table = translation_table(sources, targets, 20, 40)
+    assert sorted(table) == sorted(shared)
+    for source, row in table.items():
         np.testing.assert_array_equal(row.target_ids, shared[source].target_ids)

@@ -258,9 +258,9 @@ class TestSelectionAndAugmentation:
         splits = {"train": (files("a.en", "b.de"), files("a.de", "b.en"))}
         source = source_of_files(splits, {"train": ["de", "en"]})
         config = SelectionConfig(drop_identical=True, temperature=2)
-        found = list(with_codes(select(source, config).source).pairs("train"))
+        pairs = list(with_codes(select(source, config).source).pairs("train"))
         # 8 pairs are left of one file, and 2 of the other: (8 / 2)^(1/2) = 2.
-        assert found == [(">>de<< b", "c")] * 8 + [(">>en<< d", "f")] * 2 + [(">>en<< e", "g")] * 2
+        assert pairs == [(">>de<< b", "c")] * 8 + [(">>en<< d", "f")] * 2 + [(">>en<< e", "g")] * 2
         with refused("weights", "[1, 1]"):
             select(source, SelectionConfig(weights=[1, 1], temperature=2))
 

@@ -196,9 +196,9 @@ def test_memories_of_one_direction_and_of_several(tmp_path):
     file.write_text(MEMORY.format(encoding="utf-8"))
     both = (Direction("en", "de"), Direction("de", "en"), Direction("en", "cs"))
     assert read_memory(str(file), "memory", both[:1]) == dict(MEMORY_PAIRS)
-    found = read_memory(str(file), "memory", both, has_codes=True)
+    memory = read_memory(str(file), "memory", both, has_codes=True)
     wanted = {f">>de<< {source}": target for source, target in MEMORY_PAIRS}
-    assert found == wanted | {f">>en<< {target}": source for source, target in MEMORY_PAIRS}
+    assert memory == wanted | {f">>en<< {target}": source for source, target in MEMORY_PAIRS}
     with refused("memory", "a.tmx, which has none", about="en-cs"):
         read_memory(str(file), "memory", both[2:])
 

@@ -64,8 +64,8 @@ class TestLines:
         for name in ("b.en", "a.en", "a[1].en", "c.de"):
             write(tmp_path / name, b"a\n")
         pattern, exact = str(tmp_path / "?.en"), str(tmp_path / "a[1].en")
-        found = matching_files("train_source", [pattern, exact])
-        assert [Path(path).name for path in found] == ["a.en", "b.en", "a[1].en"]
+        files = matching_files("train_source", [pattern, exact])
+        assert [Path(path).name for path in files] == ["a.en", "b.en", "a[1].en"]
         with refused("train_source", tmp_path / "x*"):
             matching_files("train_source", [str(tmp_path / "x*")])
 

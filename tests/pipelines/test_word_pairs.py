@@ -18,11 +18,11 @@ def sentences(count):
 
 def test_words_that_translate_each_other():
     pairs = list(sentences(200))
-    found = frequent_word_pairs(pairs, most=100)
-    assert dict(found) == DICTIONARY
-    counts = [sum(source.split().count(word) for source in clean(pairs)) for word, _ in found]
+    word_pairs = frequent_word_pairs(pairs, most=100)
+    assert dict(word_pairs) == DICTIONARY
+    counts = [sum(source.split().count(word) for source in clean(pairs)) for word, _ in word_pairs]
     assert counts == sorted(counts, reverse=True)
-    assert frequent_word_pairs(pairs, most=2) == found[:2]
+    assert frequent_word_pairs(pairs, most=2) == word_pairs[:2]
     assert frequent_word_pairs(pairs, most=0) == []
 
 

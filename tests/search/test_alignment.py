@@ -121,7 +121,7 @@ def test_alignment_is_to_words_by_the_last_two_layers():
         [[1, 0, 0, 0], [0, 0, 1, 0], [0.4, 0.4, 0.2, 0]],
     ]
     second = tf.constant([[heads], [[lone_eos[0]] * 2]], tf.float32)
-    found = alignment([memory, tf.unstack(second, axis=1)], mask)
-    assert found.dtype == tf.int32
+    positions = alignment([memory, tf.unstack(second, axis=1)], mask)
+    assert positions.dtype == tf.int32
     # Means of both: [.575 .1 ...], [.225 .2 ...], [.35 .125 ...].
-    assert found.numpy().tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert positions.numpy().tolist() == [[0, 0, 0], [0, 0, 0]]

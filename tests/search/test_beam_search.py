@@ -302,8 +302,8 @@ def test_bound_is_of_the_best_alive_at_the_maximum_length():
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
     finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
     for alpha, wanted in ((1.0, [False, True, False, True]), (0.0, [False, False, False, True])):
-        found = BeamSearch(settings_of(2), 2, alpha).can_improve(alive, finished, tf.fill([4], 7))
-        assert found.numpy().tolist() == wanted
+        goes_on = BeamSearch(settings_of(2), 2, alpha).can_improve(alive, finished, tf.fill([4], 7))
+        assert goes_on.numpy().tolist() == wanted
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -399,8 +399,8 @@ def test_n_best_asks_less_and_keeps_the_best():
     alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
         strategy = strategy_of(settings_of(2, 0.0, n_best=n_best))
-        found = strategy.can_improve(alive, finished, tf.constant([7]))
-        assert found.numpy().tolist() == [wanted]
+        goes_on = strategy.can_improve(alive, finished, tf.constant([7]))
+        assert goes_on.numpy().tolist() == [wanted]
 
 
 @pytest.mark.parametrize("beam_size", [1, 21])

@@ -248,9 +248,9 @@ def test_int8_weights_are_close_and_the_original_unchanged(make_model, settings)
     wanted = log_probs_of_compiled(compile_model(model), source, target).numpy()
     narrow = compile_model(model, "int8")
     run_in_graph = tf.function(log_probs_of_compiled, autograph=False)  # int8 is for graphs only
-    found = run_in_graph(narrow, source, target).numpy()
-    assert np.abs(found - wanted).max() < 0.2
-    assert np.abs(found - wanted).max() > 1e-5, "it rounds"
+    logits = run_in_graph(narrow, source, target).numpy()
+    assert np.abs(logits - wanted).max() < 0.2
+    assert np.abs(logits - wanted).max() > 1e-5, "it rounds"
     again = log_probs_of_compiled(compile_model(model), source, target)
     assert np.array_equal(again, wanted)
 
@@ -273,9 +273,9 @@ def test_a_model_that_computes_in_bfloat16_is_decoded_in_float32():
     wide, narrow = random_model(CONFIG), random_model(CONFIG, dtype="mixed_bfloat16")
     source, target = map(tf.constant, sources_and_targets(CONFIG.vocab_size))
     wanted = logits_of_one_pass(compile_model(wide), source, target)
-    found = logits_of_one_pass(compile_model(narrow), source, target)
-    assert found.dtype == tf.float32
-    assert np.array_equal(found, wanted)
+    logits = logits_of_one_pass(compile_model(narrow), source, target)
+    assert logits.dtype == tf.float32
+    assert np.array_equal(logits, wanted)
 
 
 def test_weights_are_updated_in_place():

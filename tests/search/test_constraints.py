@@ -70,12 +70,12 @@ def search(tables, settings, phrases, prefix=None):
     cache = Cache(empty, (tf.constant(tables),))
     arguments = step_fn, cache, tf.fill([len(tables)], LENGTH), strategy_of(settings)
     if phrases is None:
-        found = search_loop.search(*arguments, prefix, aligned=True)
+        hypotheses = search_loop.search(*arguments, prefix, aligned=True)
     else:
-        found = constrained_search(*arguments, as_tensor(phrases), prefix, aligned=True)
-    found = Hypotheses(*[part.numpy() for part in found])
-    assert_alignment(found, lambda prefix: prefix[-1] if prefix else BOS)
-    return found
+        hypotheses = constrained_search(*arguments, as_tensor(phrases), prefix, aligned=True)
+    hypotheses = Hypotheses(*[part.numpy() for part in hypotheses])
+    assert_alignment(hypotheses, lambda prefix: prefix[-1] if prefix else BOS)
+    return hypotheses
 
 
 def contains_all(sequence, phrases):
@@ -188,6 +188,6 @@ def test_no_extension_is_considered_twice():
     logits = tf.constant([[[0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 2.0, 1.0]]])
     free = Extensions(tf.constant([[5, 6]]), tf.constant([[0, 0]]), tf.constant([[-1.0, -2.0]]))
     required = tf.constant([[[5], [7], [-1]]])
-    found = add_required(free, tf.zeros([1, 1]), logits, logits, required)
-    exists = found.log_probs.numpy()[0] > -math.inf
-    assert found.tokens.numpy()[0][exists].tolist() == [5, 6, 7]
+    extensions = add_required(free, tf.zeros([1, 1]), logits, logits, required)
+    exists = extensions.log_probs.numpy()[0] > -math.inf
+    assert extensions.tokens.numpy()[0][exists].tolist() == [5, 6, 7]

@@ -141,13 +141,13 @@ def test_prefixes(engines):
     sources = make_sources()
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
     request = Request(sources, prefix, guaranteed=3)
-    found = theirs.search(request)
+    result = theirs.search(request)
     for rank in range(3):
-        for row, wanted, source in zip(rows_of(found, rank), prefix, sources, strict=True):
+        for row, wanted, source in zip(rows_of(result, rank), prefix, sources, strict=True):
             assert row == [] or row[: len(wanted)] == wanted.tolist()
             assert len(source) > 1 or row == []
-    assert_own_log_probs(found, ours, sources)
-    lead = ours.search(request).scores[:, 0] - found.scores[:, 0]
+    assert_own_log_probs(result, ours, sources)
+    lead = ours.search(request).scores[:, 0] - result.scores[:, 0]
     assert lead.min() > -1e-4 and np.mean(lead < 1e-4) >= 0.7
     greedy = [engine.search_greedily(request) for engine in engines(beam_size=1, extra_length=8)]
     assert rows_of(greedy[0]) == rows_of(greedy[1])
@@ -161,9 +161,9 @@ def test_restrictions(engines, model):
     restricted = {"min_length": 6, "no_repeat_ngram_size": 2, "forbidden": ((common,), (8, 9))}
     for beam_size in (1, 3):
         theirs, ours = engines(beam_size=beam_size, extra_length=8, **restricted)
-        found = theirs.search(Request(sources, guaranteed=beam_size))
-        assert_own_log_probs(found, ours, sources)
-        for row, source in zip(rows_of(found), sources, strict=True):
+        result = theirs.search(Request(sources, guaranteed=beam_size))
+        assert_own_log_probs(result, ours, sources)
+        for row, source in zip(rows_of(result), sources, strict=True):
             pairs = list(itertools.pairwise(row))
             assert len(set(pairs)) == len(pairs)
             assert common not in row and (8, 9) not in pairs
@@ -276,6 +276,6 @@ def test_package_is_an_extra(monkeypatch):
 
 def test_nothing_to_search(engines):
     theirs, _ = engines(beam_size=2)
-    found = theirs.search(Request(make_sources((1, 1)), guaranteed=2))
-    assert found.lengths.tolist() == [[0, 0]] * 2
-    assert found.scores.tolist() == [[0, -math.inf]] * 2
+    result = theirs.search(Request(make_sources((1, 1)), guaranteed=2))
+    assert result.lengths.tolist() == [[0, 0]] * 2
+    assert result.scores.tolist() == [[0, -math.inf]] * 2

@@ -74,16 +74,16 @@ def assert_greedy(config):
     limit = 7 if config.positions == "learned" else 5
     settings = settings_of(1, extra_length=2, max_source_length=limit)
     source = sources(config.source_vocab_size or config.vocab_size)[2:5]
-    found = search_compiled_greedily(model, source, settings)
-    ids = found.ids[:, 0]  # [B, T]
+    hypotheses = search_compiled_greedily(model, source, settings)
+    ids = hypotheses.ids[:, 0]  # [B, T]
     logits, _ = decode_target(model, source, ids)
     largest = tf.argmax(logits, axis=2)
-    is_written = np.arange(ids.shape[1]) < found.lengths
+    is_written = np.arange(ids.shape[1]) < hypotheses.lengths
     np.testing.assert_array_equal(np.where(is_written, largest, PAD_ID), ids)
     has_eos = np.any(ids == EOS_ID, axis=1)
     most = np.minimum([0, 6, 7], ids.shape[1])  # two more than the source; none if it is empty
-    np.testing.assert_array_equal(np.where(has_eos, 0, found.lengths[:, 0]), most * ~has_eos)
-    assert found.lengths[2, 0] > 0
+    np.testing.assert_array_equal(np.where(has_eos, 0, hypotheses.lengths[:, 0]), most * ~has_eos)
+    assert hypotheses.lengths[2, 0] > 0
 
 
 # The logits of each step are compared for every option in test_compiled_model.py.
@@ -175,28 +175,28 @@ def test_a_row_of_logits_may_have_a_scale():
     settings = settings_of(1)
     max_lengths = tf.constant([9, 1, 0, 5])
     wanted = search(plain_step, Cache(), max_lengths, strategy_of(settings), aligned=True)
-    found = search(scaled_step, Cache(), max_lengths, GreedySearch(settings), aligned=True)
-    assert_same(found, wanted)
-    written = np.arange(found.ids.shape[2]) < found.lengths[..., None]
-    np.testing.assert_array_equal(found.alignment[written], wanted.alignment[written])
+    hypotheses = search(scaled_step, Cache(), max_lengths, GreedySearch(settings), aligned=True)
+    assert_same(hypotheses, wanted)
+    written = np.arange(hypotheses.ids.shape[2]) < hypotheses.lengths[..., None]
+    np.testing.assert_array_equal(hypotheses.alignment[written], wanted.alignment[written])
 
 
 def test_chooses_the_most_probable_token_at_each_step():
-    found = search(scaled_step, Cache(), tf.constant([6]), GreedySearch(settings_of(1)))
+    hypotheses = search(scaled_step, Cache(), tf.constant([6]), GreedySearch(settings_of(1)))
     token, wanted = 1, []  # BOS
     while token != EOS_ID and len(wanted) < 6:
         token = int(np.argmax(LOGITS[token + min(len(wanted), 4) * 8]))
         wanted.append(token)
-    assert found.ids.numpy().tolist() == [[wanted]]
-    assert found.lengths.numpy().tolist() == [[len(wanted)]]
+    assert hypotheses.ids.numpy().tolist() == [[wanted]]
+    assert hypotheses.lengths.numpy().tolist() == [[len(wanted)]]
 
 
 def test_where_nothing_may_be_said_there_is_no_translation():
     every_token = tuple((token,) for token in range(8))
     strategy = GreedySearch(settings_of(1, forbidden=every_token))
-    found = search(scaled_step, Cache(), tf.constant([3, 3]), strategy)
-    assert found.lengths.numpy().tolist() == [[0], [0]]
-    assert found.ids.shape == (2, 1, 0)
+    hypotheses = search(scaled_step, Cache(), tf.constant([3, 3]), strategy)
+    assert hypotheses.lengths.numpy().tolist() == [[0], [0]]
+    assert hypotheses.ids.shape == (2, 1, 0)
 
 
 def test_the_first_of_equal_logits_is_the_largest():

@@ -69,12 +69,12 @@ def test_int8_product_is_that_of_integers(rows):
     inputs = generator.uniform(0.9, 1, (rows, 96)).astype("f4")
     inputs[1::2] = generator.normal(0, 1e3, (len(inputs[1::2]), 96))
     inputs[2::5] = 0
-    found = product(int8_matrix(matrix), inputs)
+    products = product(int8_matrix(matrix), inputs)
     wanted = integer_product(inputs, matrix)
-    assert found.shape == wanted.shape == (rows, 40)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+    assert products.shape == wanted.shape == (rows, 40)
+    np.testing.assert_allclose(products, wanted, rtol=1e-5, atol=1e-4)
     norms = np.linalg.norm(inputs, axis=1)[:, None] * np.linalg.norm(matrix, axis=0)
-    assert np.all(np.abs(found - inputs @ matrix) <= 0.02 * norms + 1e-6)
+    assert np.all(np.abs(products - inputs @ matrix) <= 0.02 * norms + 1e-6)
 
 
 def test_int8_rows_do_not_depend_on_each_other():

@@ -73,9 +73,9 @@ def test_top_p_keeps_the_token_that_passes_it():
     logits = tf.repeat(tf.math.log([[[0.3, 0.5, 0.2]]]), 4, axis=1)
     uniform = tf.constant([[0.0, 0.62, 0.63, 0.999]])
     config = SamplingConfig(top_p=0.6)
-    found = sampled_extensions(tf.zeros([1, 4]), logits, logits, uniform, config)
-    assert found.tokens.numpy().tolist() == [[1, 1, 0, 0]]
-    np.testing.assert_allclose(np.exp(found.log_probs), [[0.5, 0.5, 0.3, 0.3]], rtol=1e-5)
+    extensions = sampled_extensions(tf.zeros([1, 4]), logits, logits, uniform, config)
+    assert extensions.tokens.numpy().tolist() == [[1, 1, 0, 0]]
+    np.testing.assert_allclose(np.exp(extensions.log_probs), [[0.5, 0.5, 0.3, 0.3]], rtol=1e-5)
 
 
 def test_temperature_flattens():
@@ -83,6 +83,6 @@ def test_temperature_flattens():
     logits = tf.repeat(tf.math.log([[[0.9, 0.1]]]), 2, axis=1)
     uniform = tf.constant([[0.74, 0.76]])
     config = SamplingConfig(temperature=2.0)
-    found = sampled_extensions(tf.zeros([1, 2]), logits, logits, uniform, config)
-    assert found.tokens.numpy().tolist() == [[0, 1]]
-    np.testing.assert_allclose(np.exp(found.log_probs), [[0.9, 0.1]], rtol=1e-5)
+    extensions = sampled_extensions(tf.zeros([1, 2]), logits, logits, uniform, config)
+    assert extensions.tokens.numpy().tolist() == [[0, 1]]
+    np.testing.assert_allclose(np.exp(extensions.log_probs), [[0.9, 0.1]], rtol=1e-5)

@@ -303,30 +303,30 @@ def contains(ids, phrase):
 
 
 def test_an_engine_searches_rows_of_several_lengths(engine, small):
-    found = engine.search(Request(SOURCES, guaranteed=3))
-    assert_found(found, search(small, padded(SOURCES), SETTINGS))
-    assert found.lengths[EMPTY].tolist() == [0, 0, 0]
-    assert found.scores[EMPTY].tolist() == [0.0, -np.inf, -np.inf]
-    assert len({len(written(found, place)) for place in range(4)}) > 1
+    result = engine.search(Request(SOURCES, guaranteed=3))
+    assert_found(result, search(small, padded(SOURCES), SETTINGS))
+    assert result.lengths[EMPTY].tolist() == [0, 0, 0]
+    assert result.scores[EMPTY].tolist() == [0.0, -np.inf, -np.inf]
+    assert len({len(written(result, place)) for place in range(4)}) > 1
     for place, source in enumerate(SOURCES):
         alone = engine.search(Request([source], guaranteed=3))
-        assert written(alone, 0) == written(found, place)
+        assert written(alone, 0) == written(result, place)
 
 
 def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
     prefix = rows([80, 81], [], [], [90])
     phrases = [rows([33, 44]), [], [], rows([55], [66])]
-    found = engine.search(Request(SOURCES, prefix, phrases, guaranteed=3))
-    assert written(found, 0)[:2] == [80, 81] and contains(written(found, 0), [33, 44])
-    assert written(found, 3)[0] == 90
-    assert contains(written(found, 3), [55]) and contains(written(found, 3), [66])
+    result = engine.search(Request(SOURCES, prefix, phrases, guaranteed=3))
+    assert written(result, 0)[:2] == [80, 81] and contains(written(result, 0), [33, 44])
+    assert written(result, 3)[0] == 90
+    assert contains(written(result, 3), [55]) and contains(written(result, 3), [66])
     as_tensors = {
         "target_prefix": tf.constant([[80, 81], [0, 0], [0, 0], [90, 0]]),
         "phrases": tf.constant(
             [[[33, 44], [0, 0]], [[0, 0], [0, 0]], [[0, 0], [0, 0]], [[55, 0], [66, 0]]]
         ),
     }
-    assert_found(found, search(small, padded(SOURCES), SETTINGS, **as_tensors))
+    assert_found(result, search(small, padded(SOURCES), SETTINGS, **as_tensors))
 
     free = engine.search(Request(SOURCES, guaranteed=3))
     assert_found(engine.search(Request(SOURCES, rows([], [], [], []), guaranteed=3)), free)
@@ -334,15 +334,15 @@ def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
 
 
 def test_a_request_says_how_many_must_be_exact_and_the_length_penalty(engine):
-    found = engine.search(Request(SOURCES, guaranteed=3, alpha=0.0))
-    np.testing.assert_array_equal(found.scores, found.log_probs)
-    found = engine.search(Request(SOURCES, guaranteed=3, alpha=2.0))
-    exists = found.lengths > 0
-    wanted = found.log_probs / ((5 + found.lengths) / 6) ** 2
-    np.testing.assert_allclose(found.scores[exists], wanted[exists], rtol=1e-5)
+    result = engine.search(Request(SOURCES, guaranteed=3, alpha=0.0))
+    np.testing.assert_array_equal(result.scores, result.log_probs)
+    result = engine.search(Request(SOURCES, guaranteed=3, alpha=2.0))
+    exists = result.lengths > 0
+    wanted = result.log_probs / ((5 + result.lengths) / 6) ** 2
+    np.testing.assert_allclose(result.scores[exists], wanted[exists], rtol=1e-5)
     one = engine.search(Request(SOURCES, guaranteed=1, alpha=2.0))
     for place in range(len(SOURCES)):
-        assert written(one, place) == written(found, place)
+        assert written(one, place) == written(result, place)
 
 
 def test_batches_of_any_shape_take_one_trace(small):
@@ -358,11 +358,11 @@ def test_batches_of_any_shape_take_one_trace(small):
 
 def test_greedy_search_leaves_out_scores(greedy_engine):
     for request in (Request(SOURCES), Request(SOURCES, rows([80, 81], [], [], [90]))):
-        found = greedy_engine.search_greedily(request)
+        result = greedy_engine.search_greedily(request)
         scored = greedy_engine.search(request)
-        assert_found(found._replace(scores=scored.scores, log_probs=scored.log_probs), scored)
-        assert found.scores is None and found.log_probs is None
-        assert any(len(written(found, place)) > 1 for place in range(4))
+        assert_found(result._replace(scores=scored.scores, log_probs=scored.log_probs), scored)
+        assert result.scores is None and result.log_probs is None
+        assert any(len(written(result, place)) > 1 for place in range(4))
 
 
 def test_several_beams_are_searched_as_ever_where_scores_are_not_wanted(engine):
@@ -393,14 +393,14 @@ def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
     prefix = rows([80, 81], *[[] for _ in sources[1:]])
     request = Request(sources, prefix, guaranteed=3, aligned=[True] * len(sources))
     engine = engine_with(models, settings_of(3, extra_length=4, sampling=sampling))
-    found = engine.search(request)
-    assert_aligned(found, engine, sources)
+    result = engine.search(request)
+    assert_aligned(result, engine, sources)
     plain = engine.search(request._replace(aligned=()))
-    assert_found(found, plain)
+    assert_found(result, plain)
     assert plain.alignment is None and plain.token_log_probs is None
-    exists = found.lengths > 0
-    sums = found.token_log_probs.sum(axis=2)
-    np.testing.assert_allclose(sums[exists], found.log_probs[exists], atol=1e-4)
+    exists = result.lengths > 0
+    sums = result.token_log_probs.sum(axis=2)
+    np.testing.assert_allclose(sums[exists], result.log_probs[exists], atol=1e-4)
     if sampling is None:
         greedy = engine_with(models, GREEDY)
         assert_aligned(greedy.search_greedily(request), greedy, sources)
@@ -426,10 +426,10 @@ def test_targets_are_scored_and_explained(engine, small):
 
 
 def test_the_score_of_what_was_found_is_that_of_the_search(engine):
-    found = engine.search(Request(SOURCES))
-    targets = rows(*[written(found, place) for place in range(4)])
+    result = engine.search(Request(SOURCES))
+    targets = rows(*[written(result, place) for place in range(4)])
     scores = engine.score(SOURCES, targets)
-    np.testing.assert_allclose(scores, found.log_probs[:, 0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores, result.log_probs[:, 0], rtol=1e-4, atol=1e-5)
 
 
 def test_what_an_engine_has(engine, greedy_engine, small):

@@ -9,8 +9,8 @@ from tests.refusals import refused
 
 def test_held_out_perplexity_is_a_mean_over_tokens():
     batches = [(np.array([1.0, 2.0]), [[5, 2, 0], [6, 7, 2]]), (np.float32(3.0), [[2]])]
-    found = held_out_perplexity(batches)
-    assert found == {"perplexity": math.e, "cross_entropy": 1.0, "tokens": 6}
+    perplexity = held_out_perplexity(batches)
+    assert perplexity == {"perplexity": math.e, "cross_entropy": 1.0, "tokens": 6}
 
 
 @pytest.mark.parametrize("batches", [[], [(np.float32(0.0), [[0, 0]])]])

@@ -110,9 +110,9 @@ def translator(untrained):
 
 def shown_choices(translator):
     """Returns the distinct translations of TEXT's first sentence, best first."""
-    found = translator.translate(["the cat sat on the mat."])[0]
-    texts = [each.text for each in found]
-    return [each for place, each in enumerate(found) if each.text not in texts[:place]]
+    answers = translator.translate(["the cat sat on the mat."])[0]
+    texts = [each.text for each in answers]
+    return [each for place, each in enumerate(answers) if each.text not in texts[:place]]
 
 
 def test_the_runtime_is_the_one_at_the_public_address():

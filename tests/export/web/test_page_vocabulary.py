@@ -109,8 +109,8 @@ def both(vocabulary, texts, run_script):
     some = random.Random(2)
     rows = [[some.randrange(vocabulary.vocab_size) for _ in range(n % 12)] for n in range(300)]
     rows = [*ids, *rows]
-    found = run_script(ENCODE, vocabulary=page_vocabulary(vocabulary), texts=texts, rows=rows)
-    return found, [ids, vocabulary.decode(rows)]
+    results = run_script(ENCODE, vocabulary=page_vocabulary(vocabulary), texts=texts, rows=rows)
+    return results, [ids, vocabulary.decode(rows)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

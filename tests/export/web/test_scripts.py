@@ -87,9 +87,9 @@ SOURCES = [[4, 5, 2], [2], [6, 7, 8, 9, 2], [4, 2], [11, 10, 9, 2]]
 def test_beam_search_finds_what_the_example_finds(run_script, table, beams, alpha):
     expected = load_example().search(Lattice(table), SOURCES, beams, alpha)
     values = {"table": table.tolist(), "sources": SOURCES, "prefixes": []}
-    found = run_script(SEARCH, **values, beams=beams, alpha=alpha, guaranteed=beams, early=False)
-    assert [[ids for _, ids in row] for row in found] == [[i for _, i in row] for row in expected]
-    for row, other in zip(found, expected, strict=True):
+    results = run_script(SEARCH, **values, beams=beams, alpha=alpha, guaranteed=beams, early=False)
+    assert [[ids for _, ids in row] for row in results] == [[i for _, i in row] for row in expected]
+    for row, other in zip(results, expected, strict=True):
         scores = [[score for score, _ in each] for each in (row, other)]
         np.testing.assert_allclose(*scores, rtol=1e-5)
 
@@ -100,10 +100,10 @@ def test_prefixes_and_the_best_alone(run_script, table):
     best = run_script(SEARCH, **values, prefixes=[], guaranteed=1)
     assert [row[0] for row in best] == [row[0] for row in every]
     prefixes = [every[0][0][1][:2], [], [7, 7, 7]]
-    found = run_script(SEARCH, **values, prefixes=prefixes, guaranteed=4)
-    assert found[0][0] == every[0][0], "the best begins with it"
-    assert found[1] == [[0, []]]
-    assert all(ids[:3] == [7, 7, 7] for _, ids in found[2])
+    results = run_script(SEARCH, **values, prefixes=prefixes, guaranteed=4)
+    assert results[0][0] == every[0][0], "the best begins with it"
+    assert results[1] == [[0, []]]
+    assert all(ids[:3] == [7, 7, 7] for _, ids in results[2])
 
 
 def test_early_stopping(run_script):
@@ -132,9 +132,9 @@ def test_sentences_are_those_of_documents(run_script):
     body = """import { split } from "./sentences.js";
 answer(texts.map(([text, language]) => split(text, language).map((span) => text.slice(...span))));
 """
-    found = run_script(body, texts=TEXTS)
+    results = run_script(body, texts=TEXTS)
     expected = [[text[slice(*span)] for span in split(text, lang)] for text, lang in TEXTS]
-    assert found == expected
+    assert results == expected
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_capitals_and_titles_are_known(run_script):
     body = """import { caseOf, inSentenceCase } from "./case.js";
 answer(texts.map((text) => [caseOf(text, "en"), caseOf(text, "de"), inSentenceCase(text)]));
 """
-    found = run_script(body, texts=CASES[:-1])
-    assert found == [
+    results = run_script(body, texts=CASES[:-1])
+    assert results == [
         [case_of(text, "en").value, case_of(text, "de").value, in_sentence_case(text)]
         for text in CASES[:-1]
     ]
@@ -228,8 +228,8 @@ EDGES = [
 @pytest.mark.parametrize(("text", "before", "language"), EDGES)
 def test_what_is_no_language_at_the_edges_stays(run_script, document, text, before, language):
     body = """import { withoutEdges } from "./placeholders.js";\nanswer(withoutEdges(text));"""
-    found = run_script(body, text=text)
-    assert found[:2] == [before, language] and "".join(found) == text
+    results = run_script(body, text=text)
+    assert results[:2] == [before, language] and "".join(results) == text
     if language:
         assert document(text, {language: "X"})[0]["translation"] == text.replace(language, "X")
 
