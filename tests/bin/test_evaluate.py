@@ -7,7 +7,7 @@ import pytest
 from pipelines import evaluation
 from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata, write_metadata
-from tests.refusals import check_line, refused
+from tests.refusals import check_line
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,6 @@ def test_alpha_is_chosen_and_remembered(call_program, prepared, untrained, tmp_p
     config = kt.load(model_dir).config
     assert (config.alpha, config.beam_size) == (1.5, 2)
     assert kt.load(model_dir, alpha=0.1).config.alpha == 0.1
-    (model_dir / "decoding.json").write_text('{"alpha": -1, "beam_size": 2}')
-    with refused("alpha", "-1", model_dir / "decoding.json"):
-        kt.load(model_dir)
 
 
 def test_alpha_is_chosen_or_given(call_program, prepared, untrained):
