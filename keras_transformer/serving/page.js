@@ -89,11 +89,14 @@ $("translation").addEventListener("keydown", goToSentence);
 $("choices").addEventListener("change", ({ target }) => take(target));
 $("choices").addEventListener("input", ({ target }) => {
   if (target.isContentEditable) chosen.textContent = target.textContent;
+  $("saved").textContent = "";
 });
 $("choices").addEventListener("focusin", ({ target }) =>
   target.parentNode.querySelector("input:not(:checked)")?.click());
 $("choices").addEventListener("keydown", goOn);
 $("required").control.addEventListener("change", () => translateSentence());
+$("save").addEventListener("click", saveCorrection);
+$("remove").addEventListener("click", removeCorrection);
 $("attention").open = kept("attention") === "open";
 $("attention").addEventListener("toggle", () => {
   keep("attention", $("attention").open ? "open" : "");
@@ -538,6 +541,7 @@ function forgetSentence() {
   }
   $("choices").replaceChildren();
   $("required").control.value = "";
+  $("saved").textContent = "";
 }
 
 /** Shows alternatives for a sentence, and the attention for its current translation. */
@@ -546,7 +550,7 @@ async function choose(sentence) {
   const isOpen = chosen !== null;
   chosen?.setAttribute("aria-pressed", "false");
   if (!isOpen) forgetSentence();
-  $("required").control.value = "";
+  $("required").control.value = $("saved").textContent = "";
   chosen = sentence;
   sentence.setAttribute("aria-pressed", "true");
   focusSentence(sentence);
@@ -594,8 +598,10 @@ async function sentenceEntry(signal, source, prefixes) {
   const card = await model;
   const { beam_size: n_best = 1, task, signatures = [] } = card;
   const required_phrases = phrases() && [phrases()];
-  const options = { prefixes, required_phrases, n_best, to: language, terminology };
-  const { translations: [all] } = await ask("translate", { text: source, ...options }, signal);
+  const options = { prefixes, required_phrases, n_best, to: language, terminology,
+    matches: card.has_memory };
+  const answer = await ask("translate", { text: source, ...options }, signal);
+  const { translations: [all], matches: [similar] = [[]] } = answer;
   // The same text may occur with different subwords: the first one is the best.
   const found = all.filter(({ text }, n) => all.findIndex((one) => one.text === text) === n);
   const number = (value, digits) => element("span", { class: "number" },
@@ -603,14 +609,93 @@ async function sentenceEntry(signal, source, prefixes) {
   const editable = task !== "parsing" && signatures.includes("search_ids");
   const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
     "aria-describedby": "editing", contenteditable: "plaintext-only" };
+  const choice = (text, ...numbers) => element(
+    editable ? "div" : "label", { class: "entry" },
+    element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
+      "data-target": text }),
+    element("span", { dir: "auto", ...(text && editing) }, text || "(nothing)"), ...numbers);
+  showCorrection(card, similar.some(({ similarity, is_correction }) =>
+    similarity === 1 && is_correction));
+  const others = similar.filter(({ translation }) =>
+    !found.some(({ text }) => text === translation));
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),
     ...warnings(source, found, card).map((text) => element("p", { class: "warning" }, text)),
-    ...found.map(({ text, score, log_prob }) => element(
-      editable ? "div" : "label", { class: "entry" },
-      element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
-        "data-target": text }),
-      element("span", { dir: "auto", ...(text && editing) }, text || "(nothing)"),
-      number(score, 3), number(log_prob, 2))));
+    ...found.map(({ text, score, log_prob }) =>
+      choice(text, number(score, 3), number(log_prob, 2))),
+    ...(others.length ? [element("div", { class: "entry heading" },
+      element("h3", {}, "Translations of similar sentences"),
+      element("span", { class: "number similarity" }, "similarity"))] : []),
+    ...others.flatMap(({ translation, similarity, difference }) => [
+      choice(translation,
+        element("span", { class: "number similarity" }, `${Math.floor(similarity * 100)}%`)),
+      element("p", { class: "difference", dir: "auto" }, ...difference.map(changeOf))]));
+}
+
+/** A part of the difference between a sentence in the memory and the chosen one. */
+function changeOf({ kind, text }) {
+  return kind === "equal" ? text : element(kind === "delete" ? "del" : "ins", {}, text);
+}
+
+/** Shows what can be done about the correction of the chosen sentence, if the server saves any. */
+function showCorrection(card, isCorrected) {
+  $("correction").hidden = !card.has_corrections;
+  $("remove").hidden = !isCorrected;
+  const sources = (card.task_options?.directions ?? [])
+    .filter(([, target]) => target === language).map(([code]) => code);
+  const before = $("from").value;
+  $("from").replaceChildren(
+    ...sources.map((code) => element("option", { value: code }, nameOf(code) ?? code)));
+  if (sources.includes(before)) $("from").value = before;
+  $("from").hidden = sources.length < 2;
+}
+
+/** The chosen sentence as the server identifies its correction. */
+const correctedSentence = () => ({ source: chosen.dataset.source, to: language,
+  source_language: $("from").hidden ? undefined : $("from").value });
+
+/** Saves the chosen sentence's translation as its correction, which is used from now on. */
+async function saveCorrection() {
+  const sentence = correctedSentence(), translation = chosen.textContent;
+  const terms = terminology;
+  $("saved").textContent = "";
+  const said = await busy($("sentence"), () => "Saving\u2026", async () => {
+    const saved = await ask("corrections", { ...sentence, translation });
+    showAsKnown(sentence.source, saved.translation, true);
+    if (!terms) return "Saved";
+    const { translations: [[best]] } = await ask("translate",
+      { text: sentence.source, to: sentence.to, terminology: terms });
+    return best.from_memory ? "Saved" : `Saved, but not used with the terms of ${terms}, which it lacks`;
+  });
+  if (said === null || chosen?.dataset.source !== sentence.source) return;
+  $("saved").textContent = said;
+  $("remove").hidden = false;
+}
+
+/** Removes the correction of the chosen sentence, which the model then translates again. */
+async function removeCorrection() {
+  const sentence = correctedSentence();
+  $("saved").textContent = "";
+  const removed = await busy($("sentence"), () => "Removing\u2026",
+    () => ask("corrections", sentence, undefined, "DELETE"));
+  if (removed === null || chosen?.dataset.source !== sentence.source) return;
+  const entry = await translateSentence();
+  showAsKnown(sentence.source, chosen.textContent, false);
+  if (!entry) return;
+  $("saved").textContent = "Removed";
+  $("save").focus(); // the button is gone
+}
+
+/** Shows a sentence's translation wherever it occurs, and forgets earlier answers with it. */
+function showAsKnown(source, translation, isKnown) {
+  for (const [key, { sentences }] of lines) {
+    if (!sentences || sentences.some((sentence) => sentence.source === source)) lines.delete(key);
+  }
+  for (const sentence of $("translation").querySelectorAll(".sentence")) {
+    if (sentence.dataset.source !== source) continue;
+    sentence.textContent = translation;
+    sentence.className = isKnown ? "sentence remembered" : "sentence";
+    sentence.title = isKnown ? "Corrected" : "";
+  }
 }
 
 /** Warnings about a sentence and its translations. */
@@ -637,6 +722,10 @@ async function goOn(event) {
   const box = event.target, text = box.textContent;
   if (event.key !== "Enter" || !box.isContentEditable) return;
   event.preventDefault();
+  if (event.ctrlKey || event.metaKey) {
+    if (!$("correction").hidden) saveCorrection();
+    return;
+  }
   const range = getSelection().getRangeAt(0).cloneRange();
   range.setStart(box, 0);
   const { target } = box.previousSibling.dataset, before = range.toString();

@@ -102,6 +102,9 @@ def serve(
     translator.translate(["Warm-up."], **options)  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)
+    if corrections is not None:  # their sentences are scored, not translated
+        texts = translator.with_codes(["Warm-up."], **options)
+        translator.score(texts, ["Warm-up."])
     if terminologies:  # fails here if the model or its engine does not support them
         translator.translate(["Warm-up."], required_phrases=[[]], **options)
     for terms in (terminologies or {}).values():

@@ -2,9 +2,9 @@
 // place, with the same functions (export/web/translator.js).
 
 /** Asks for `path` with these fields, or a FormData, if any; `signal` gives it up. */
-export async function ask(path, fields, signal) {
+export async function ask(path, fields, signal, method = "POST") {
   const body = fields instanceof FormData ? fields : JSON.stringify(fields);
-  const post = fields && { method: "POST", body, signal };
+  const post = fields && { method, body, signal };
   const response = await fetch(path, post).catch(() => {
     throw new Error("the server does not answer");
   });

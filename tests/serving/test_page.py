@@ -10,11 +10,13 @@ import time
 
 import pytest
 
+from keras_transformer.language_codes import Direction
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import answering, listening_socket
 from tests.documents.archives import archive, content_of
 from tests.serving.conftest import translation
+from tests.serving.running import corrections_in
 
 playwright = pytest.importorskip("playwright.sync_api", reason="install: pip install '.[test]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -29,7 +31,7 @@ expect.set_options(timeout=60_000)
 
 
 @contextlib.contextmanager
-def serving(translator, terminologies=None):
+def serving(translator, terminologies=None, corrections=None):
     """Serves in a thread beside the test, as the browser's driver holds the main one."""
     loop, ready, stopped = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     listening = listening_socket("127.0.0.1", 0)
@@ -37,7 +39,7 @@ def serving(translator, terminologies=None):
 
     async def run():
         limits, names = Limits(max_characters=500), frozenset({"127.0.0.1"})
-        service = Service(translator, limits, names, None, terminologies)
+        service = Service(translator, limits, names, None, terminologies, corrections)
         async with answering(service, listening):
             ready.set()
             await stopped.wait()
@@ -64,9 +66,9 @@ def open_page(browser, translator):
     """Opens the page; that nothing failed or came from elsewhere is checked at the end."""
     with contextlib.ExitStack() as stack:
 
-        def opened(terminologies=None):
-            url = stack.enter_context(serving(translator, terminologies))
-            page = stack.enter_context(browser.new_page())
+        def opened(terminologies=None, corrections=None, **options):
+            url = stack.enter_context(serving(translator, terminologies, corrections))
+            page = stack.enter_context(browser.new_page(**options))
             page.set_default_timeout(60_000)
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("request", lambda request: asked.append((request.url, url)))
@@ -974,6 +976,139 @@ def test_a_doubtful_translation_is_marked(page, translator):
     title = "May be wrong: good with a probability of 37%"
     expect(sentences.first).to_have_attribute("title", title)
     expect(page.locator("#doubting")).to_be_visible()
+
+
+@pytest.fixture
+def corrections(translator, tmp_path):
+    """A file of corrections, which is a memory of the translator."""
+    found = corrections_in(tmp_path / "corrections.tmx")
+    translator.memories = (found.memory,)
+    return found
+
+
+def correct(page, text):
+    """Writes a correction in place of the chosen translation."""
+    box = page.locator(".entry:has(:checked) [role=textbox]")
+    box.fill(text)
+    return box
+
+
+def saved_pairs(corrections):
+    return [(each.source, each.translation) for each in corrections.all()]
+
+
+def test_a_correction_is_saved_used_and_removed(open_page, corrections):
+    page = open_page(corrections=corrections)
+    translate(page, "the cat sleeps. It is old.\nthe cat sleeps.").first.click()
+    save, remove = (
+        page.get_by_role("button", name=f"{each} correction") for each in ("Save", "Remove")
+    )
+    expect(save).to_be_visible()
+    expect(remove).to_be_hidden()
+    correct(page, "die Katze ruht.")
+    save.click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(remove).to_be_visible()
+    wanted = ["die Katze ruht.", "die Katze schläft.", "die Katze ruht."]
+    sentences = page.locator("#translation .sentence")
+    assert sentences.all_text_contents() == wanted
+    assert page.locator("#translation .remembered").count() == 2
+    assert saved_pairs(corrections) == [("the cat sleeps.", "die Katze ruht.")]
+    sentences.nth(1).click()
+    expect(page.locator("#choices legend")).to_have_text("It is old.")
+    expect(remove).to_be_hidden()
+    expect(page.locator("#saved")).to_have_text("")
+
+    translate(page, "the cat sleeps. It is old.\nthe cat sleeps.")
+    expect(page.locator("#translation .remembered")).to_have_count(2)
+    assert sentences.all_text_contents() == wanted
+    sentences.last.click()
+    expect(page.locator("#choices legend")).to_have_text("the cat sleeps.")
+    remove.click()
+    expect(page.locator("#saved")).to_have_text("Removed")
+    expect(save).to_be_focused()
+    assert sentences.all_text_contents() == ["die Katze schläft."] * 3
+    assert page.locator("#translation .remembered").count() == 0
+    assert saved_pairs(corrections) == []
+    expect(remove).to_be_hidden()
+
+
+def test_a_correction_by_keys_alone_on_a_phone(open_page, corrections):
+    page = open_page(corrections=corrections, viewport={"width": 360, "height": 640})
+    translate(page).first.click()
+    box = correct(page, "die Katze ruht")
+    box.press("End")
+    box.press_sequentially(" aus.")
+    box.press("Control+Enter")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(box).to_be_focused()
+    assert saved_pairs(corrections) == [("the cat sleeps.", "die Katze ruht aus.")]
+    box.press("x")
+    expect(page.locator("#saved")).to_have_text("")  # this is not saved
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_correction_that_cannot_be_saved(open_page, corrections):
+    page = open_page(corrections=corrections)
+    translate(page).first.click()
+    correct(page, "")
+    page.get_by_role("button", name="Save correction").click()
+    expect(page.locator("#sentence .error")).to_contain_text("must not be blank")
+    corrections.path.write_text("<tmx>")
+    correct(page, "die Katze ruht.")
+    page.get_by_role("button", name="Save correction").click()
+    expect(page.locator("#sentence .error")).to_contain_text("nothing was saved")
+    expect(page.locator("#saved")).to_have_text("")
+    expect(page.locator("#translation .remembered")).to_have_count(0)
+
+
+def test_similar_sentences_are_shown_with_their_difference(open_page, translator, corrections):
+    corrections.add("the dog sleeps.", "der Hund schläft.", corrections.directions[0])
+    page = open_page(corrections=corrections)
+    translate(page).first.click()
+    row = page.locator(".entry", has_text="80%")
+    expect(row.locator("[role=textbox]")).to_have_text("der Hund schläft.")
+    difference = page.locator(".difference")
+    expect(difference).to_have_text("the dog cat sleeps.")
+    expect(difference.locator("del")).to_have_text("dog ")
+    expect(difference.locator("ins")).to_have_text("cat ")
+    expect(page.get_by_role("button", name="Remove correction")).to_be_hidden()
+    row.locator("[role=textbox]").click()
+    expect(page.locator("#translation")).to_have_text("der Hund schläft.")
+    correct(page, "die Katze schlummert.")
+    page.get_by_role("button", name="Save correction").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    assert saved_pairs(corrections)[1] == ("the cat sleeps.", "die Katze schlummert.")
+
+
+def test_a_correction_without_a_required_term_is_told(open_page, translator, corrections):
+    page = open_page({"legal": {"cat": "Kater"}}, corrections)
+    translate(page).first.click()
+    page.get_by_role("textbox", name="Translation").first.fill("die Katze ruht.")
+    page.get_by_role("button", name="Save correction").click()
+    expect(page.locator("#saved")).to_contain_text("not used with the terms of legal")
+
+
+def test_the_language_of_a_sentence_is_asked_if_there_are_several(open_page, translator, tmp_path):
+    directions = [Direction("en", "de"), Direction("cs", "de"), Direction("de", "cs")]
+    codes = [list(direction) for direction in directions]
+    translator.card["task_options"] = {"target_languages": ["de", "cs"], "directions": codes}
+    corrections = corrections_in(tmp_path / "corrections.tmx", *directions)
+    page = open_page(corrections=corrections)
+    translate(page).first.click()
+    page.get_by_label("Language of the sentence").select_option("Czech")
+    page.get_by_role("button", name="Save correction").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    assert [correction.direction for correction in corrections.all()] == [directions[1]]
+
+
+def test_nothing_is_said_of_corrections_without_them(page):
+    translate(page).first.click()
+    expect(page.locator("#choices legend")).to_be_visible()
+    expect(page.get_by_role("button", name="Save correction")).to_be_hidden()
+    expect(page.locator("#sentence")).not_to_contain_text("similar", ignore_case=True)
+    page.locator(".entry [role=textbox]").first.press("Control+Enter")
+    expect(page.locator("#sentence .error")).to_have_text("")
 
 
 def test_a_translation_is_listed_once(open_page, translator):
