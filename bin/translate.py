@@ -3,7 +3,7 @@
 Line n of the output translates line n of the input, however many sentences it has. With
 --format=wrapped, paragraphs span several lines, as in an e-mail. Other formats keep their
 structure. With --one_sentence_per_line, --target_prefixes or output columns (--n_best, --scores,
---alignments, --token_scores), each line is passed to the model unchanged.
+--alignments, --token_scores, --matches), each line is passed to the model unchanged.
 
 A parsing model (bin/prepare_data.py --dataset=treebank) writes a bracketed tree for each line, a
 sentence with spaces between its words.
@@ -82,7 +82,15 @@ define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "seed")
-LINE_FLAGS = ("n_best", "scores", "alignments", "token_scores", "confidence", "target_prefixes")
+LINE_FLAGS = (
+    "n_best",
+    "scores",
+    "alignments",
+    "token_scores",
+    "confidence",
+    "matches",
+    "target_prefixes",
+)
 DOCUMENT_FLAGS = ("format", "columns", "language", "case", "review_below")
 
 
@@ -93,6 +101,7 @@ def main():
     terms = {"terminology": None if path is None else terms_of(path, "terminology")}
     lines = LinesConfig(**flag_values(LinesConfig) | terms)
     line_by_line = takes_lines()
+    require_memory_for_matches()
     columns = None if FLAGS.columns is None else tuple(FLAGS.columns)
     document = None
     if not line_by_line:
@@ -126,6 +135,13 @@ def takes_lines():
     if asking:
         refuse_document_flags("when each line is translated unchanged", f"--{asking[0]}")
     return bool(asking)
+
+
+def require_memory_for_matches():
+    from keras_transformer.errors import require
+
+    fits = FLAGS.memory is not None or not FLAGS.matches
+    require(fits, "matches", "must be given with --memory", FLAGS.matches)
 
 
 def refuse_document_flags(where, received):

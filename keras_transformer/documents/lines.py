@@ -5,15 +5,17 @@ do, best first. The columns are separated by tabs:
 
     [number of the input line, from 1, if n_best > 1] [requested columns] translation
 
-The columns on request are `scores`, a number; `alignments`, the aligned words as "0-0 1-2", from 0
-(Pharaoh format); and `token_scores`, two columns: the subwords and their log-probabilities, both
-separated by spaces. With `target_prefixes`, an input line may contain a tab followed by the
-beginning of its translation.
+The columns on request are `matches`, three columns: the similarity of the most similar sentence in
+the translation memory, that sentence, and its translation, all empty if none is similar; `scores`,
+a number; `alignments`, the aligned words as "0-0 1-2", from 0 (Pharaoh format); and `token_scores`,
+two columns: the subwords and their log-probabilities, both separated by spaces. With
+`target_prefixes`, an input line may contain a tab followed by the beginning of its translation.
 """
 
 import contextlib
 import dataclasses
 import gzip
+import math
 import os
 import sys
 import time
@@ -37,6 +39,8 @@ from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.terminology import check_terminology, required_phrases_of
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
+    from keras_transformer.documents.memory import Match
+    from keras_transformer.documents.text_translator import TextTranslator
     from keras_transformer.translate.translator import Translator
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
@@ -63,6 +67,11 @@ class LinesConfig:
         False,
         "Write the probability that the translation is good before it. The model needs a "
         "calibration, by evaluate.",
+    )
+    matches: bool = option(
+        False,
+        "Write the most similar sentence of the translation memory before it, as three columns: "
+        "the similarity, from 0.75 to 1, the sentence and its translation.",
     )
     target_prefixes: bool = option(
         False,
@@ -147,8 +156,11 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
             answers = translate_chunk(translator, chunk, config)
             counts.add(translations[0] for translations in answers)
-            for number, translations in enumerate(answers, count + 1):
-                target.write(format_answer(number, translations, config).encode("utf-8"))
+            matches = matches_of(translator, chunk, config)
+            rows = zip(answers, matches, strict=True)
+            for number, (translations, similar) in enumerate(rows, count + 1):
+                line = format_answer(number, translations, similar, config)
+                target.write(line.encode("utf-8"))
                 if translations[0].truncated:
                     truncated.append(number)
                 if translations[0].unfinished:
@@ -186,11 +198,7 @@ def translate_chunk(
     translator: "Translator", lines: Sequence[str], config: LinesConfig
 ) -> list[list[Translation]]:
     """Translates lines, which may contain the beginnings of their translations."""
-    texts, prefixes = list(lines), None
-    if config.target_prefixes:
-        parts = [line.partition("\t") for line in lines]
-        texts = [text for text, _, _ in parts]
-        prefixes = [prefix for _, _, prefix in parts]
+    texts, prefixes = parts_of(lines, config)
     return translator.translate(
         texts,
         target_prefixes=prefixes,
@@ -200,6 +208,24 @@ def translate_chunk(
         to=config.to,
         confidence=config.confidence,
     )
+
+
+def parts_of(lines: Sequence[str], config: LinesConfig) -> tuple[list[str], list[str] | None]:
+    """Returns the texts in lines, and the beginnings of their translations, if they have them."""
+    if not config.target_prefixes:
+        return list(lines), None
+    parts = [line.partition("\t") for line in lines]
+    return [text for text, _, _ in parts], [prefix for _, _, prefix in parts]
+
+
+def matches_of(
+    translator: "TextTranslator", lines: Sequence[str], config: LinesConfig
+) -> list[list["Match"]]:
+    """Returns the most similar sentence of the memory for each line, if one is similar."""
+    if not config.matches:
+        return [[] for _ in lines]
+    texts, _ = parts_of(lines, config)
+    return translator.matches(texts, to=config.to)
 
 
 def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
@@ -241,11 +267,18 @@ def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
         yield chunk
 
 
-def format_answer(number: int, translations: Sequence[Translation], config: LinesConfig) -> str:
+def format_answer(
+    number: int,
+    translations: Sequence[Translation],
+    matches: Sequence["Match"],
+    config: LinesConfig,
+) -> str:
     """Formats the output for one input line, including line ends."""
     rows = []
     for answer in translations[: config.n_best]:
         columns = [str(number)] if config.n_best > 1 else []
+        if config.matches:
+            columns += match_columns(matches)
         if config.scores:
             columns.append(f"{answer.score:.6f}")
         if config.confidence:
@@ -257,3 +290,11 @@ def format_answer(number: int, translations: Sequence[Translation], config: Line
             columns.append(" ".join(f"{score:.6f}" for score in answer.pair.log_probs))
         rows.append("\t".join([*columns, one_line(answer.text)]))
     return "".join(rows)
+
+
+def match_columns(matches: Sequence["Match"]) -> list[str]:
+    """Returns the columns of the most similar sentence in the memory; empty if there is none."""
+    if not matches:
+        return ["", "", ""]
+    similarity = math.floor(matches[0].similarity * 1000) / 1000  # 1 is the sentence itself
+    return [f"{similarity:.3f}", matches[0].source, matches[0].translation]

@@ -126,6 +126,7 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         ("--memory=a.tmx --output=a.tmx", "--output", "'a.tmx'", "--memory"),
         ("--memory=a.txt", "--memory", "a.txt", ".tmx"),
         ("--memory=absent.tmx", "--memory", "absent.tmx", "a file"),
+        ("--matches", "--matches", "True", "--memory"),
         ("--forbidden_phrases=a --output=a", "--output", "'a'", "--forbidden_phrases"),
         ("--model_dir=a,b.keras --output=b.keras", "--output", "'b.keras'", "--model_dir"),
     ],
@@ -177,6 +178,10 @@ def test_memory(call_program, untrained, translator, tmp_path):
     written = (tmp_path / "out").read_text().splitlines()
     (dog,), (cat,) = (answers[:1] for answers in translator.translate(["a dog", "See the cat"]))
     assert written == [f"Der Kater! {one_line(dog.text)}", one_line(cat.text)]
+    done = call_program("translate", *flags, "--matches", stdin=b"See the cats.\nb\n")
+    assert done.code == 0, done.errors
+    columns = [line.split("\t")[:3] for line in done.output.splitlines()]
+    assert columns == [["0.923", "See the cat.", "Der Kater!"], ["", "", ""]]
 
 
 @pytest.mark.parametrize(

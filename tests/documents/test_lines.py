@@ -9,6 +9,7 @@ import pytest
 
 from keras_transformer.documents import lines
 from keras_transformer.documents.lines import LinesConfig, translate_lines
+from keras_transformer.documents.memory import Match
 from keras_transformer.errors import InputError
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import AlignedPair, Translation
@@ -34,6 +35,14 @@ class Shouter:
         if to not in (None, "de"):
             raise InputError("to", "must be de", to)
         return texts
+
+    def matches(self, texts, to=None):
+        """Finds a match of texts with "ab"."""
+        code = "" if to is None else f"{to}: "
+        match = Match("", "x y", 0.9998, [], False)
+        return [
+            [match._replace(source=code + text.upper())] if "ab" in text else [] for text in texts
+        ]
 
     def translate(
         self,
@@ -121,6 +130,12 @@ def test_columns_of_aligned_answers(run):
 def test_a_column_of_confidence(run):
     done = run(b"a\n\nb\n", confidence=True)
     assert done.output == b"0.250\tA\n\t\n0.750\tB\n"
+
+
+def test_columns_of_the_most_similar_sentence(run):
+    done = run(b"ab\tq\ncd\t\n", matches=True, scores=True, target_prefixes=True)
+    assert done.output == b"0.999\tAB\tx y\t-0.500000\tQ-AB\n\t\t\t-0.500000\t-CD\n"
+    assert run(b"ab\n", matches=True, to="de").output == b"0.999\tde: AB\tx y\tDE: AB\n"
 
 
 def test_confidence_of_a_model_without_a_calibration_is_refused(tmp_path):
