@@ -26,6 +26,7 @@ from aiohttp import web
 
 from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.formats import PLAIN, read_document
+from keras_transformer.documents.lines import check_calibration
 from keras_transformer.documents.segments import Document
 from keras_transformer.documents.xml_source import MOST_MARKUP
 from keras_transformer.errors import InputError, require
@@ -69,6 +70,7 @@ from keras_transformer.serving.responses import (
 )
 
 if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait for
+    from keras_transformer.translate.answer_counts import AnswerCounts
     from keras_transformer.translate.answers import PairAttention
     from keras_transformer.translate.translator import Translator
 
@@ -256,7 +258,7 @@ class Service:
             documents = Documents(texts, request.format, to=request.to, terminology=terminology)
             translated = await self._translate_documents(documents)
             ((translation,),) = translated.rows
-            return {"translation": translation, "from_memory": translated.from_memory}
+            return {"translation": translation, "from_memory": translated.counts.from_memory}
         terms = self._terms(request.terminology)
         work = functools.partial(self._translate_sentences, request, terms)
         ((translation, rows, from_memory),) = await self._submit_document(work, terms)
@@ -301,13 +303,16 @@ class Service:
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
+        if documents.review_below:
+            check_calibration(self.translator, "review_below", documents.review_below)
         translated = await self._translate_documents(documents)
         ((translation,),) = translated.rows
         if isinstance(translation, str):
             translation = translation.encode("utf-8")
         name = self._files.add(translation, ending)
         url = f"{origin_of(request)}/download_file/{name}"
-        answer = FileAnswer(url, translated.from_memory, translated.left)
+        counts = translated.counts
+        answer = FileAnswer(url, counts.from_memory, translated.left, counts.doubtful)
         return json_response(dataclasses.asdict(answer))
 
     async def download(self, request: web.Request) -> web.Response:
@@ -450,15 +455,25 @@ class Service:
         When `given_up` is set, the sentences that are left are not translated, and an error is
         raised.
         """
-        counts = self.translator.new_counts()
+        counts = self.translator.new_counts(documents.review_below)
         translators = self.translator.document_translators(
-            documents.count, documents.language, terminology=terms, to=documents.to, counts=counts
+            documents.count,
+            documents.language,
+            terminology=terms,
+            to=documents.to,
+            counts=counts,
+            confidence=documents.review_below > 0,
         )
         rows, left = [], Counter()
         for text in documents.texts:
             first = translators[0]
             document = document_of(
-                text, documents.format, first.language, first.target, self.limits.markup
+                text,
+                documents.format,
+                first.language,
+                first.target,
+                self.limits.markup,
+                documents.review_below,
             )
             if isinstance(text, bytes):
                 self.limits.check_texts(["".join(one.text for one in document.segments)])
@@ -468,7 +483,7 @@ class Service:
             else:
                 rows.append(["".join(parts) for parts in translations])
             left.update(document.left)
-        return TranslatedDocuments(rows, counts.from_memory, dict(+left))
+        return TranslatedDocuments(rows, counts, dict(+left))
 
     def _translate_sentences(
         self, request: DocumentRequest, terms: dict[str, str] | None
@@ -508,7 +523,7 @@ class TranslatedDocuments(NamedTuple):
     """The translations of documents."""
 
     rows: list[list[str | bytes]]  # the best translations of each document, the best first
-    from_memory: int  # sentences from the translation memory; equal ones count once
+    counts: "AnswerCounts"  # of the answers to their sentences; equal ones count once
     left: dict[str, int]  # pieces that stay as they are, by kind
 
 
@@ -518,10 +533,11 @@ def document_of(
     language: str,
     target: str | None = None,
     most_markup: int = MOST_MARKUP,
+    review_below: float = 0.0,
 ) -> Document:
     """Reads a document during a model call, where an InputError would count as the model's."""
     try:
-        return read_document(text, format, language, target=target, most_markup=most_markup)
+        return read_document(text, format, language, None, target, most_markup, review_below)
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

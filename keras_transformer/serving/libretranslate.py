@@ -5,7 +5,7 @@ Its translation requests share a path with this server's own, and are recognized
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -59,6 +59,9 @@ class FileRequest:
     source: Annotated[str, 'Its language code, as in /languages, or "auto".']
     target: Annotated[str, "Language code of the translation."]
     terminology: Terminology = None
+    review_below: Annotated[
+        float, "Mark translations that are good with less than this probability; 0 for none."
+    ] = 0.0
     api_key: Key = None
 
 
@@ -99,6 +102,7 @@ class FileAnswer:
     translatedFileUrl: Annotated[str, "Download address, valid for ten minutes."]
     from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
     left: Annotated[dict[str, int], "Pieces with letters that stay as they are, by kind."]
+    doubtful: Annotated[int, "Sentences below review_below; equal ones count once."]
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:
@@ -120,9 +124,7 @@ def parse_libretranslate(
     Raises:
         InputError: for any other request. RequestError: 413 if there is too much text.
     """
-    number = fields.get("alternatives")
-    if isinstance(number, str) and whole_number(number) is not None:
-        fields = {**fields, "alternatives": whole_number(number)}
+    fields = _with_number(fields, "alternatives", whole_number)
     request = checked(LibreTranslateRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     check_format(request.format)
@@ -153,7 +155,9 @@ def parse_file(
     rule = "must be a file in a form (multipart/form-data)"
     if not isinstance(file, Upload):
         raise InputError("file", rule, "none" if file is None else shown(file))
-    request = checked(FileRequest, fields)
+    request = checked(FileRequest, _with_number(fields, "review_below", _decimal))
+    bound = request.review_below
+    require(0 <= bound < 1, "review_below", "must be from 0 to below 1", bound)
     to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in FILE_FORMATS.values() for known in format.endings]
@@ -168,7 +172,26 @@ def parse_file(
         check_beginning(content, format, file.name)
         content = decoded(content, format, file.name)
         limits.check_texts([content])
-    return Documents([content], format, 1, to, language, request.terminology), ending
+    return (
+        Documents([content], format, 1, to, language, request.terminology, request.review_below),
+        ending,
+    )
+
+
+def _with_number(
+    fields: dict[str, Any], name: str, number_of: Callable[[str], float | None]
+) -> dict[str, Any]:
+    """Replaces the text of a number, as in a form, by the number; other fields stay."""
+    text = fields.get(name)
+    number = number_of(text) if isinstance(text, str) else None
+    return fields if number is None else {**fields, name: number}
+
+
+def _decimal(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def check_languages(

@@ -165,6 +165,7 @@ class Documents(NamedTuple):
     to: str | None = None  # the target language, if texts must select it
     language: str | None = None  # the source language, if there are several
     terminology: str | None = None  # the terminology's name; None for the first one
+    review_below: float = 0.0  # the confidence below which documents mark a translation
 
 
 async def read_fields(request: web.Request) -> dict[str, Any]:

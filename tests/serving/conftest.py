@@ -24,6 +24,8 @@ ALIGNMENT = [0, 1, 1, 2, 3, 4]
 class FakeCard(dict):
     """A card as GET /model shows it, whose fields a test may change."""
 
+    calibration = None
+
     def flat(self):
         return dict(self)
 
@@ -112,8 +114,8 @@ class FakeTranslator:
         require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
 
-    def new_counts(self):
-        return AnswerCounts()
+    def new_counts(self, review_below=0.0):
+        return AnswerCounts(review_below)
 
     def document_translator(
         self, language=None, terminology=None, to=None, counts=None, confidence=False
@@ -133,6 +135,7 @@ class FakeTranslator:
                 counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
                 judged = self.confidences if confidence else {}
+                counts.doubtful += sum(judged.get(text, 1) < counts.review_below for text in texts)
                 return [
                     AlignedText(row[min(rank, len(row) - 1)].text, confidence=judged.get(text))
                     for text, row in zip(texts, rows, strict=True)

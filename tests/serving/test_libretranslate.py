@@ -1,6 +1,7 @@
 """LibreTranslate's protocol, by its own client where that can ask, and by requests as it sends."""
 
 import asyncio
+import functools
 import json
 import random
 import tracemalloc
@@ -339,7 +340,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.PDF"), 400, "as .docx, or its text as .txt", '"a.PDF"'),
         (lambda: file_form(b"%PDF-1.7"), 400, "cat.txt must be text; open it", "a PDF"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
-        (lambda: file_form(beam="4"), 400, "file, source, target, terminology, api_key", '"beam"'),
+        (lambda: file_form(beam="4"), 400, "file, source, target, terminology, review_below, api_key", '"beam"'),
     ],
 )
 def test_refused_files(translator, form, status, about, received):
@@ -367,6 +368,38 @@ def test_a_document_of_an_office_is_translated(translator):
 
     found = served(translator, scenario)
     assert found == f'<w:p><w:r><w:t xml:space="preserve">{BEST}</w:t></w:r></w:p>{deleted}'
+
+
+def test_doubtful_translations_of_a_file_are_marked(translator):
+    translator.card.calibration = "of a model"
+    translator.confidences = {"A cat.": 0.4, "Yes.": 0.6}
+    catalogue = b'msgid "A cat."\nmsgstr ""\n\nmsgid "Yes."\nmsgstr ""\n'
+
+    async def scenario(client, **fields):
+        form = file_form(catalogue, "a.po", **fields)
+        answer = await (await client.post("/translate_file", data=form)).json()
+        file = await client.get(urlsplit(answer["translatedFileUrl"]).path)
+        return answer["doubtful"], (await file.read()).decode()
+
+    filled = f'msgid "A cat."\nmsgstr "{BEST}"\n\nmsgid "Yes."\nmsgstr "{BEST}"\n'
+    assert served(translator, scenario) == (0, filled)
+    marked = functools.partial(scenario, review_below="0.5")
+    assert served(translator, marked) == (1, f"#, fuzzy\n{filled}")
+
+
+@pytest.mark.parametrize("value", ["1.5", "half", "nan"])
+def test_a_review_needs_a_probability(translator, value):
+    form = file_form(review_below=value)
+    status, body = answer_to(translator, "/translate_file", data=form)
+    assert status == 400
+    check_message(body["error"], "review_below", value)
+
+
+def test_a_review_needs_a_calibration(translator):
+    form = file_form(review_below="0.5")
+    status, body = answer_to(translator, "/translate_file", data=form)
+    assert (status, translator.calls) == (400, [])
+    check_message(body["error"], "review_below must be used with a model that has", "0.5")
 
 
 def test_an_uploaded_archive_may_have_less_markup_than_a_file(translator):
