@@ -2,11 +2,14 @@
 
 Training text mostly consists of whole, clean sentences. A model that has seen nothing else fails on
 capitals, titles, typos, sentences without a full stop and single words. A small share of such pairs
-helps (Bogoychev et al. 2023, arXiv 2311.14838).
+helps (Bogoychev et al. 2023, arXiv 2311.14838). In the same way, a model learns to use a
+terminology from copies with terms in their source (term_annotation.py).
 """
 
 import dataclasses
 import hashlib
+import itertools
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
@@ -23,11 +26,12 @@ from keras_transformer.text_changes import (
     without_final_stop,
 )
 from pipelines.sources import DerivedSource, Pair, Source, Survey
+from pipelines.term_annotation import TermLexicon
 from pipelines.word_pairs import frequent_word_pairs, sample_step
 
-# Copies of pairs in this order, followed by pairs of single words.
+# Copies of pairs in this order, then one with terms; after all pairs, pairs of single words.
 _COPIES = ("upper", "title", "typos", "no_stop")
-KINDS = (*_COPIES, "words")
+KINDS = (*_COPIES, "terms", "words")
 _Share = Annotated[float, Rule("be above 0 and at most 1", lambda share: 0 < share <= 1)]
 AugmentShares = Annotated[
     dict[str, _Share],
@@ -51,7 +55,7 @@ def augment(
     seed: int,
     visit: Callable[[Pair], None] | None = None,
 ) -> Augmentation:
-    """Adds pairs to a source's training pairs, which are read once.
+    """Adds pairs to a source's training pairs, which are read once, or twice to find terms.
 
     The choice of copies and their typos depends only on the pairs and the seed, so the result is
     the same for any division of the work. Equal pairs have equal copies.
@@ -65,12 +69,15 @@ def augment(
             - "title": copies with a capital at the beginning of each word;
             - "typos": copies whose source has typos, see `text_changes.with_typos`;
             - "no_stop": copies without the full stop at the end;
+            - "terms": copies whose source contains translations of one to three of its words or
+              phrases, see term_annotation.py;
             - "words": pairs of single words that translate each other in the training pairs, the
               most frequent first; see `word_pairs.frequent_word_pairs`.
 
             Copies with an unchanged source are left out, so there may be fewer, also of words.
         seed: determines the copies.
-        visit: called with each training pair in the result, in order.
+        visit: called with each training pair in the result, in order, but not with copies with
+            terms, whose text is known.
 
     Raises:
         InputError: for trees, which are not text.
@@ -92,7 +99,14 @@ def augment(
         logging.info("augment=%s adds %d pairs to %d", kind, number, count)
     counts = survey.counts | {"train": sum(reading.part_sizes)}
     survey = dataclasses.replace(survey, counts=counts, part_sizes=reading.part_sizes)
-    return Augmentation(AugmentedSource(source, shares, seed, reading.words), survey, added)
+    return Augmentation(AugmentedSource(source, shares, seed, reading.additions), survey, added)
+
+
+class _PartAdditions(NamedTuple):
+    """What is added to a part of the training text, besides changed copies."""
+
+    lexicon: TermLexicon  # finds terms in its pairs
+    words: list[Pair]  # pairs of words that follow it
 
 
 class _Reading:
@@ -102,7 +116,7 @@ class _Reading:
         self.bar = None  # shows the progress
         self.added = Counter()
         self.part_sizes: list[int] = []
-        self.words: list[list[Pair]] = []  # of each part, pairs of words that follow it
+        self.additions: list[_PartAdditions] = []
         self._shares = shares
         self._seed = seed
         self._visit = visit
@@ -111,6 +125,7 @@ class _Reading:
         """Reads parts with `count` pairs in total, followed by their words."""
         words_share = self._shares.get("words", 0)
         step = sample_step(count)
+        lexicon = self._learned_lexicon(parts, step)
         sample = []
         number = 0
         for part in parts:
@@ -126,15 +141,25 @@ class _Reading:
                     self.added[kind] += 1
                     size += 1
                     self._pass_on(copy)
+                for _ in copies_with_terms(pair, self._shares, self._seed, lexicon):
+                    self.added["terms"] += 1
+                    size += 1
             self.part_sizes.append(size)
-            self.words.append([])
+            self.additions.append(_PartAdditions(lexicon, []))
         if sample:
             words = frequent_word_pairs(sample, most=int(words_share * count))
             self.added["words"] += len(words)
             self.part_sizes[-1] += len(words)
-            self.words[-1] = words
+            self.additions[-1] = _PartAdditions(lexicon, words)
             for pair in words:
                 self._pass_on(pair)
+
+    def _learned_lexicon(self, parts: list[Source], step: int) -> TermLexicon:
+        """Reads every `step`-th pair of parts to learn which words translate each other."""
+        if "terms" not in self._shares:
+            return TermLexicon([])
+        pairs = itertools.chain.from_iterable(part.pairs("train") for part in parts)
+        return TermLexicon(itertools.islice(pairs, 0, None, step))
 
     def _pass_on(self, pair: Pair) -> None:
         if self._visit is not None:
@@ -149,6 +174,21 @@ def changed_copies(pair: Pair, shares: dict[str, float], seed: int) -> Iterator[
             copy = changed(pair, kind, seed)
             if copy[0] != pair[0]:
                 yield kind, copy
+
+
+def copies_with_terms(
+    pair: Pair, shares: dict[str, float], seed: int, lexicon: TermLexicon
+) -> Iterator[Pair]:
+    """Yields the copy with terms that is drawn for a pair, if any."""
+    share = shares.get("terms", 0)
+    if share == 0:
+        return
+    content = "\n".join(["terms", str(seed), *pair]).encode()
+    drawn = int.from_bytes(hashlib.blake2b(content, digest_size=_DRAWN_BYTES).digest(), "big")
+    if drawn / 256**_DRAWN_BYTES < share:
+        copy = lexicon.annotated(pair, random.Random(drawn))
+        if copy != pair:
+            yield copy
 
 
 def changed(pair: Pair, kind: str, seed: int) -> Pair:
@@ -177,33 +217,38 @@ class AugmentedSource(DerivedSource):
     Args:
         source: the source.
         shares, seed: as for `augment`.
-        words: for each training part, the pairs of words that follow it.
+        additions: for each training part, what else is added to it.
     """
 
     def __init__(
-        self, source: Source, shares: dict[str, float], seed: int, words: list[list[Pair]]
+        self,
+        source: Source,
+        shares: dict[str, float],
+        seed: int,
+        additions: list[_PartAdditions],
     ):
         super().__init__(source)
         self._shares = shares
         self._seed = seed
-        self._words = words
+        self._additions = additions
 
     def pairs(self, split: str) -> Iterator[Pair]:
         return self._augmented() if split == "train" else self._source.pairs(split)
 
     def _augmented(self) -> Iterator[Pair]:
-        for part, words in zip(self._source.parts("train"), self._words, strict=True):
+        for part, additions in zip(self._source.parts("train"), self._additions, strict=True):
             for pair in part.pairs("train"):
                 yield pair
                 for _, copy in changed_copies(pair, self._shares, self._seed):
                     yield copy
-            yield from words
+                yield from copies_with_terms(pair, self._shares, self._seed, additions.lexicon)
+            yield from additions.words
 
     def parts(self, split: str) -> list[Source]:
         parts = self._source.parts(split)
         if split != "train":
             return parts
         return [
-            AugmentedSource(part, self._shares, self._seed, [words])
-            for part, words in zip(parts, self._words, strict=True)
+            AugmentedSource(part, self._shares, self._seed, [additions])
+            for part, additions in zip(parts, self._additions, strict=True)
         ]

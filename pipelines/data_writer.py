@@ -19,6 +19,7 @@ from absl import logging
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
 from keras_transformer.progress import progress_bar
+from keras_transformer.vocabulary.terms import options_of_terms
 from pipelines import data_files, sharding
 from pipelines.augmentation import Augmentation, augment
 from pipelines.many_languages import with_codes
@@ -135,6 +136,7 @@ class _Vocabulary:
     sides: Sequence[int]  # its side: 0 for the source, 1 for the target
     symbols: Sequence[str]  # words that get one id each
     languages: Sequence[str]  # languages whose codes get one id each
+    term_marks: bool  # whether the marks of terms get one id each
     sample: "SentenceSample"  # the text that it is learned from
 
     def add(self, pairs: list[Pair]) -> None:
@@ -146,7 +148,12 @@ class _Vocabulary:
 
         if self.existing is not None:
             adopt_subwords(
-                self.existing, self.file, config.vocab_size, self.symbols, self.languages
+                self.existing,
+                self.file,
+                config.vocab_size,
+                self.symbols,
+                self.languages,
+                self.term_marks,
             )
             return
         learn_subwords(
@@ -158,6 +165,7 @@ class _Vocabulary:
             symbols=self.symbols,
             name=self.file.stem,
             languages=self.languages,
+            term_marks=self.term_marks,
         )
 
 
@@ -177,7 +185,9 @@ def _vocabularies(preparation: Preparation, folder: Path) -> list[_Vocabulary]:
         symbols = preparation.selection.survey.symbols if 1 in own_sides else ()
         languages = preparation.source.target_languages if 0 in own_sides else ()
         sample = SentenceSample(config.seed)
-        vocabularies.append(_Vocabulary(file, path, own_sides, symbols, languages, sample))
+        vocabularies.append(
+            _Vocabulary(file, path, own_sides, symbols, languages, config.has_terms, sample)
+        )
     return vocabularies
 
 
@@ -267,7 +277,7 @@ def _metadata(
     target_vocabulary = vocabularies.target
     metadata = Metadata(
         task=source.task,
-        task_options=source.task_options(),
+        task_options={**source.task_options(), **options_of_terms(preparation.config.has_terms)},
         tokenizer=target_vocabulary.kind,
         vocabulary=target_vocabulary.file.name,
         vocab_size=target_vocabulary.vocab_size,

@@ -54,8 +54,8 @@ def _iterate(occurrences: "_Occurrences", table: dict[int, Row], vocab_size: int
         shares = _probabilities(table, source_id, ids, vocab_size)
         shares = shares / np.maximum(totals[positions], 1e-30)
         counts = np.bincount(ids, shares, vocab_size)
-        best = np.argsort(-counts, kind="stable")[:_CANDIDATES]
-        best = best[counts[best] > 0]
+        present = np.flatnonzero(counts)
+        best = present[np.argsort(-counts[present], kind="stable")[:_CANDIDATES]]
         new_table[source_id] = Row(best, counts[best] / counts.sum())
     return new_table
 

@@ -1,7 +1,7 @@
 """Prepares a data directory: source -> vocabulary -> record shards -> metadata.
 
 The text is read at most three times: to survey and select the pairs; to add pairs and learn the
-vocabulary; to encode the pairs.
+vocabulary; to encode the pairs. To add pairs with terms, it is read once more.
 
 All files are written into a work folder, and moved to the data directory when they are complete,
 metadata.json last. So a data directory is whole or not there, and an interrupted preparation leaves

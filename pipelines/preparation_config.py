@@ -53,9 +53,14 @@ class PreparationConfig(SelectionConfig):
         None,
         "Training pairs to add, as shares of all pairs, e.g. upper:0.05,typos:0.1. Kinds: "
         "upper (copies in capitals), title (in title case), typos (with typos in the "
-        "source), no_stop (without the full stop at the end), words (pairs of single "
-        "words).",
+        "source), no_stop (without the full stop at the end), terms (with translations of words in "
+        "the source, so that the model can use a terminology), words (pairs of single words).",
     )
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether models of the data learn to use a terminology."""
+        return "terms" in (self.augment or {})
 
     def __post_init__(self):
         super().__post_init__()
@@ -71,6 +76,9 @@ class PreparationConfig(SelectionConfig):
         require(self.max_length <= LARGEST_LENGTH, "max_length", rule, self.max_length)
 
     def _check_vocabulary(self) -> None:
+        rule = "must be True with augment=terms, whose targets are written into sources"
+        is_shared = self.shared_vocabulary or not self.has_terms
+        require(is_shared, "shared_vocabulary", rule, self.shared_vocabulary)
         if not self.vocabulary:
             return
         wanted = 1 if self.shared_vocabulary else 2

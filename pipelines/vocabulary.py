@@ -18,10 +18,12 @@ from keras_transformer.files.replacing import write_file
 from keras_transformer.language_codes import code_of
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.sentencepiece_models import SPACE
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.subwords import TERM_MARKS, Subwords
+from keras_transformer.vocabulary.terms import encode_with_terms
 from keras_transformer.vocabulary.wordpiece import JOINER, SPECIAL_WORDPIECES, split_words
 from pipelines.sharding import EncodedPair
 from pipelines.sources import Pair
+from pipelines.term_annotation import unmarked
 
 # Learning needs about twelve times the memory of its text; more text hardly changes a vocabulary.
 _MAX_CHARACTERS = 64_000_000
@@ -47,6 +49,7 @@ def learn_subwords(
     symbols: Sequence[str] = (),
     name: str = "vocabulary",
     languages: Sequence[str] = (),
+    term_marks: bool = False,
 ) -> Subwords:
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
@@ -61,6 +64,7 @@ def learn_subwords(
             begins with a symbol begins with its id.
         name: the file name, without its suffix.
         languages: the languages whose codes get one id each (language_codes.py).
+        term_marks: whether the marks of terms get one id each (vocabulary/terms.py).
 
     Returns:
         The vocabulary, read from its file.
@@ -75,6 +79,8 @@ def learn_subwords(
     require(sample.sentences, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
     codes = [code_of(language) for language in languages]
+    if term_marks:
+        codes += TERM_MARKS
     if kind == "bpe":
         write_file(file, _learn_bpe(sample.sentences, vocab_size, symbols, codes))
     else:
@@ -88,6 +94,7 @@ def adopt_subwords(
     vocab_size: int | None,
     symbols: Sequence[str] = (),
     languages: Sequence[str] = (),
+    term_marks: bool = False,
 ) -> None:
     """Copies an existing vocabulary into a data directory.
 
@@ -97,9 +104,10 @@ def adopt_subwords(
         vocab_size: the required number of ids; None for any.
         symbols: words that must have one id each.
         languages: the languages whose codes it must have.
+        term_marks: whether it must have the marks of terms.
 
     Raises:
-        InputError: if it has another size, or lacks a symbol or a code.
+        InputError: if it has another size, or lacks a symbol, a code or a mark.
     """
     vocabulary = Subwords(to_path(existing))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
@@ -109,6 +117,10 @@ def adopt_subwords(
     lacking = [code_of(each) for each in languages if each not in vocabulary.languages]
     rule = "must have an id for the code of each target language"
     require(not lacking, "vocabulary", rule, f"{existing}, with none for {', '.join(lacking)}")
+    has_marks = not term_marks or len(vocabulary.term_ids) > 0
+    rule = "must be of data that was augmented with terms, too"
+    received = f"{existing}, without {', '.join(TERM_MARKS)}"
+    require(has_marks, "vocabulary", rule, received)
     content = vocabulary.file.read_bytes()
     write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
     size = Subwords(file).vocab_size
@@ -150,13 +162,24 @@ class PairEncoder:
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
             dropped["blank"] += len(batch) - len(usable)
-            sources = self._vocabularies.source.encode([source for source, _ in usable])
+            sources = self._encode_sources([source for source, _ in usable])
             targets = self._vocabularies.target.encode([target for _, target in usable])
             for source, target in zip(sources, targets, strict=True):
                 if max(len(source), len(target)) < self.max_length:
                     yield [*source, EOS_ID], [*target, EOS_ID]
                 else:
                     dropped["too_long"] += 1
+
+    def _encode_sources(self, sources: list[str]) -> list[list[int]]:
+        """Encodes sources, and the terms that `term_annotation.marked` wrote into some of them."""
+        vocabulary = self._vocabularies.source
+        if not vocabulary.term_ids:
+            return vocabulary.encode(sources)
+        texts, terms = zip(*map(unmarked, sources), strict=True) if sources else ((), ())
+        return [
+            encode_with_terms(vocabulary, text, row, terms_of_text) if terms_of_text else row
+            for text, row, terms_of_text in zip(texts, vocabulary.encode(texts), terms, strict=True)
+        ]
 
 
 class SentenceSample:

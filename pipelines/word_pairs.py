@@ -4,6 +4,7 @@ IBM model 1 is learned in both directions. Two words form a pair if each is the 
 translation of the other.
 """
 
+import functools
 import itertools
 import sys
 import unicodedata
@@ -23,7 +24,7 @@ _MIN_OCCURRENCES = 5
 # Minimum probability, for each of two words, of being translated by the other.
 _MIN_PROBABILITY = 0.3
 # Ids of the empty word, the source of words without a translation, and of rare words.
-_EMPTY, _RARE, _FIRST_WORD = 0, 1, 2
+EMPTY, RARE, FIRST_WORD = 0, 1, 2
 
 
 def sample_step(count: int) -> int:
@@ -44,19 +45,18 @@ def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
     Returns:
         Pairs of words, the most frequent source words first.
     """
-    punctuation = _punctuation()
     source_sentences, target_sentences = [], []
     for source, target in pairs:
-        words_of_source, words_of_target = _words(source, punctuation), _words(target, punctuation)
+        words_of_source, words_of_target = _words(source), _words(target)
         if words_of_source and words_of_target:
             source_sentences.append(words_of_source)
             target_sentences.append(words_of_target)
-    source_words = _frequent_words(source_sentences)
-    target_words = _frequent_words(target_sentences)
+    source_words = frequent_words(source_sentences, _MIN_OCCURRENCES)
+    target_words = frequent_words(target_sentences, _MIN_OCCURRENCES)
     if not source_words or not target_words:
         return []
-    sources = _ids(source_sentences, source_words)
-    targets = _ids(target_sentences, target_words)
+    sources = ids_of(source_sentences, _numbered(source_words))
+    targets = ids_of(target_sentences, _numbered(target_words))
     best_targets = _best(sources, targets, len(source_words), len(target_words))
     best_sources = _best(targets, sources, len(target_words), len(source_words))
     word_pairs = []
@@ -67,29 +67,33 @@ def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
     return word_pairs[:most]
 
 
-def _punctuation() -> str:
+@functools.cache
+def punctuation() -> str:
     """Returns all Unicode punctuation marks and symbols."""
     characters = map(chr, range(sys.maxunicode + 1))
     return "".join(mark for mark in characters if unicodedata.category(mark)[0] in "PS")
 
 
-def _words(text: str, punctuation: str) -> list[str]:
-    words = (part.strip(punctuation) for part in text.split())
+def _words(text: str) -> list[str]:
+    words = (part.strip(punctuation()) for part in text.split())
     return [word for word in words if any(map(str.isalpha, word))]
 
 
-def _frequent_words(sentences: list[list[str]]) -> list[str]:
+def frequent_words(sentences: list[list[str]], min_occurrences: int) -> list[str]:
     """Returns the most frequent words in order, ties alphabetically."""
     counts = Counter(itertools.chain.from_iterable(sentences))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return [word for word in ranked[:_MAX_WORDS] if counts[word] >= _MIN_OCCURRENCES]
+    return [word for word in ranked[:_MAX_WORDS] if counts[word] >= min_occurrences]
 
 
-def _ids(sentences: list[list[str]], words: list[str]) -> list[np.ndarray]:
+def _numbered(words: list[str]) -> dict[str, int]:
+    return {word: number for number, word in enumerate(words, start=FIRST_WORD)}
+
+
+def ids_of(sentences: list[list[str]], ids: dict[str, int]) -> list[np.ndarray]:
     """Returns each sentence's words as ids, after the empty word's id."""
-    ids = {word: number for number, word in enumerate(words, start=_FIRST_WORD)}
     return [
-        np.array([_EMPTY, *(ids.get(word, _RARE) for word in sentence)], np.int64)
+        np.array([EMPTY, *(ids.get(word, RARE) for word in sentence)], np.int64)
         for sentence in sentences
     ]
 
@@ -101,13 +105,13 @@ def _best(
     table = translation_table(
         sources,
         [target[1:] for target in targets],  # nothing has to explain an empty word
-        _FIRST_WORD + num_sources,
-        _FIRST_WORD + num_targets,
+        FIRST_WORD + num_sources,
+        FIRST_WORD + num_targets,
     )
     best = {}
     for source_id, row in table.items():
         target_id = int(row.target_ids[0])
         is_sure = row.probabilities[0] >= _MIN_PROBABILITY
-        if is_sure and source_id >= _FIRST_WORD and target_id >= _FIRST_WORD:
-            best[source_id - _FIRST_WORD] = target_id - _FIRST_WORD
+        if is_sure and source_id >= FIRST_WORD and target_id >= FIRST_WORD:
+            best[source_id - FIRST_WORD] = target_id - FIRST_WORD
     return best

@@ -38,6 +38,7 @@ class Characters(Subwords):
     """ASCII characters as subwords, with ids from 4; all others are unknown."""
 
     languages = ()
+    term_ids = ()
     fingerprint = "characters"
     vocab_size = VOCAB_SIZE
     pieces = ("", "", "</s>", "?", *map(chr, range(128)))
@@ -70,6 +71,7 @@ class GivenAnswers:
     """
 
     languages = ()
+    term_ids = ()
     streams = 1
     functions = ("search_ids", "score_ids")
 

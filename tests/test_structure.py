@@ -38,6 +38,7 @@ FOR_PIPELINES = (
     "keras_transformer.vocabulary.pair",
     "keras_transformer.vocabulary.sentencepiece_models",
     "keras_transformer.vocabulary.subwords",
+    "keras_transformer.vocabulary.terms",
     "keras_transformer.vocabulary.wordpiece",
 )
 # The modules of pipelines that put data and model together: all that a program does.

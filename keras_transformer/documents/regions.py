@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from keras_transformer.documents.segments import Element, Mark, Node
-from keras_transformer.translate.answers import Span
+from keras_transformer.vocabulary.spans import Span
 
 
 def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:

@@ -31,7 +31,8 @@ from keras_transformer.documents.sentences import (
     split,
 )
 from keras_transformer.errors import require
-from keras_transformer.translate.answers import Link, Span
+from keras_transformer.translate.answers import Link
+from keras_transformer.vocabulary.spans import Span
 
 CHUNK_SENTENCES = 2048  # per call: enough to batch sentences of similar length, in little memory
 

@@ -38,6 +38,8 @@ class GraphVocabulary(tf.Module):
         self.languages = vocabulary.languages
         self._tokenizer = tokenizers[self.kind](vocabulary)
         self._is_code = tf.constant([is_code(piece) for piece in vocabulary.pieces])
+        is_mark = [id_ in vocabulary.term_ids for id_ in range(vocabulary.vocab_size)]
+        self._is_left_out = self._is_code | tf.constant(is_mark)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Maps string [B] to ids int32 [B, None]; a blank text has none, even with a code.
@@ -71,9 +73,12 @@ class GraphVocabulary(tf.Module):
         return tf.ragged.boolean_mask(ids, is_its_code), texts
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos and codes."""
+        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos, codes and
+        marks of terms.
+        """
         seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
-        kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID) & ~tf.gather(self._is_code, ids)
+        kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID)
+        kept &= ~tf.gather(self._is_left_out, ids)
         text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 

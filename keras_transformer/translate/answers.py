@@ -2,21 +2,16 @@
 
 import dataclasses
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.language_codes import is_code
 from keras_transformer.search.engine import Explained, Rows, SearchResult
 from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.spans import Span, piece_spans
 from keras_transformer.vocabulary.subwords import spelled
-
-Span = tuple[int, int]  # the characters [start, end) of a text
-
-_WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words are separated by ASCII spaces
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte piece
+from keras_transformer.vocabulary.terms import remove_terms
 
 
 class Link(NamedTuple):
@@ -47,8 +42,8 @@ class AlignedPair(NamedTuple):
 
     def links(self, source: str, target: str) -> list[Link]:
         """The aligned characters of both texts: by subwords, or else by words."""
-        sources = _spans(source, self.source_pieces, self.source_words)
-        targets = _spans(target, self.target_pieces, self.target_words)
+        sources = piece_spans(source, self.source_pieces, self.source_words)
+        targets = piece_spans(target, self.target_pieces, self.target_words)
         pairs = [(sources[i], span) for i, span in zip(self.alignment, targets, strict=True)]
         return [Link(*pair) for pair in pairs if None not in pair]
 
@@ -66,6 +61,7 @@ class Translation:
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
     from_memory: bool = False  # from a translation memory; the score is the model's
+    without_terms: bool = False  # terms would have spoiled it; see Translator.search
     # The subwords of both sides, and their alignment; None if not requested
     pair: AlignedPair | None = None
     # The probability that it is good (confidence.py); None if not requested, for a blank text, from
@@ -138,11 +134,17 @@ def translations(
 def aligned_pairs(
     explained: Explained, vocabularies: VocabularyPair, sources: Rows, targets: Rows
 ) -> list[AlignedPair]:
-    """Makes an AlignedPair for each source and target, which end in EOS."""
+    """Makes an AlignedPair for each source and target, which end in EOS.
+
+    Sources are aligned without their terms: what was aligned with a term's target, is aligned with
+    the term.
+    """
     pairs = []
     for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        source, target = source.tolist(), target.tolist()
+        source, positions = remove_terms(vocabularies.source, source.tolist())
+        target = target.tolist()
         log_probs = explained.log_probs
+        alignment = explained.alignment[index, : len(target)].tolist()
         pairs.append(
             AlignedPair(
                 source_pieces=spelled(vocabularies.source, source),
@@ -150,41 +152,7 @@ def aligned_pairs(
                 source_words=vocabularies.source.words(source),
                 target_words=vocabularies.target.words(target),
                 log_probs=None if log_probs is None else log_probs[index, : len(target)].tolist(),
-                alignment=explained.alignment[index, : len(target)].tolist(),
+                alignment=[positions[position] for position in alignment],
             )
         )
     return pairs
-
-
-def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span | None]:
-    """Returns each subword's characters; its word's where normalization changed the text."""
-    spans = _spans_of_pieces(text, pieces)
-    if spans is None:
-        of_words = [match.span() for match in _WORD.finditer(text)]
-        spans = [of_words[word] if 0 <= word < len(of_words) else None for word in words]
-    return [None if piece == "</s>" else span for piece, span in zip(pieces, spans, strict=True)]
-
-
-def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | None:
-    """Finds subwords in order in a text; None if one is missing."""
-    encoded = [character.encode("utf-8", errors="replace") for character in text]
-    content, offset, spans = b"".join(encoded), 0, []
-    # The character index of each byte, and of the end.
-    characters = [number for number, code in enumerate(encoded) for _ in code] + [len(text)]
-    for piece in pieces:
-        byte = _BYTE.fullmatch(piece)
-        spelled = bytes([int(byte[1], 16)]) if byte else piece.strip("▁").encode("utf-8")
-        if piece == "</s>" or not spelled or is_code(piece):
-            spans.append(None)
-            continue
-        while content[offset : offset + 1].isspace():
-            offset += 1
-        for candidate in (spelled, spelled.removeprefix(b"##")):
-            if candidate and content.startswith(candidate, offset):
-                end = offset + len(candidate)
-                spans.append((characters[offset], max(characters[end], characters[offset] + 1)))
-                offset = end
-                break
-        else:
-            return None
-    return spans

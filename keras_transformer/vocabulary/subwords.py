@@ -17,7 +17,7 @@ The name of a special symbol in a text ("</s>", "[EOS]") never becomes a special
 
 A vocabulary may have codes for target languages (language_codes.py), such as ">>de<<". A code at
 the beginning of a text becomes its first id; the space after it is not part of the text. Decoding
-omits codes.
+omits codes. It may also have marks for terms (terms.py), which are never encoded nor decoded.
 """
 
 import hashlib
@@ -36,6 +36,9 @@ from keras_transformer.vocabulary.sentencepiece_models import (
 )
 from keras_transformer.vocabulary.wordpiece import WordPieces
 
+# Before a term, between the term and its target, and after that; see terms.py.
+TERM_MARKS = ("<term>", "<as>", "</term>")
+
 TOKENIZERS = {"bpe": SentencePieces, "wordpiece": WordPieces, "pieces": NumberedPieces}
 
 
@@ -53,6 +56,7 @@ class Subwords:
         pieces: the spelling of each id.
         vocab_size: number of ids, including the four special ones.
         languages: the languages of its codes, in the order of their ids.
+        term_ids: the ids of TERM_MARKS; empty if it lacks them.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
     """
@@ -72,7 +76,9 @@ class Subwords:
         self._code_ids = {piece: i for i, piece in enumerate(self.pieces) if is_code(piece)}
         self.languages = tuple(code[2:-2] for code in self._code_ids)
         self._code = re.compile(f"({pattern_of(self.languages)}) ?")
-        self._left_out = {PAD_ID, BOS_ID, *self._code_ids.values()}
+        marks = {piece: id_ for id_, piece in enumerate(self.pieces) if piece in TERM_MARKS}
+        self.term_ids = tuple(marks[mark] for mark in TERM_MARKS) if len(marks) == 3 else ()
+        self._left_out = {PAD_ID, BOS_ID, *self._code_ids.values(), *self.term_ids}
 
     def encode(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Maps texts to lists of ids; adds no special ids except codes.
@@ -92,7 +98,9 @@ class Subwords:
         ]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Maps lists of ids to texts: ids up to the first EOS, without pad, bos and codes."""
+        """Maps lists of ids to texts: ids up to the first EOS, without pad, bos, codes and
+        marks of terms.
+        """
         kept = []
         for row in rows:
             until_eos = row[: row.index(EOS_ID)] if EOS_ID in row else row

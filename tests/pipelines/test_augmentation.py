@@ -5,15 +5,18 @@ import json
 from collections import Counter
 
 import pytest
+import tensorflow as tf
 
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.text_changes import with_typos
-from pipelines import augmentation, sharding
+from keras_transformer.vocabulary.pair import VocabularyPair
+from pipelines import augmentation, sharding, term_annotation
 from pipelines.augmentation import changed, changed_copies
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, select
 from pipelines.sources import FileSource
+from pipelines.term_annotation import unmarked
 from pipelines.treebank import TreebankSource
 from tests.data_folders import contents
 from tests.refusals import refused
@@ -180,6 +183,87 @@ def test_data_are_the_same_for_any_number_of_workers(source, tmp_path, monkeypat
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         prepare(source, tmp_path / f"{cores}", CONFIG)
     assert contents(tmp_path / "1") == contents(tmp_path / "3")
+
+
+@pytest.fixture
+def animals_are_terms(monkeypatch):
+    """The other four words are common ones."""
+    monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.6)
+
+
+@pytest.mark.usefixtures("animals_are_terms")
+def test_copies_with_terms_follow_their_pairs(source):
+    shares = {"no_stop": 1.0, "terms": 0.5, "words": 0.05}
+    visited = []
+    augmented, survey, added = augmentation.augment(
+        source, source.survey(), shares, 1, visited.append
+    )
+    pairs = list(augmented.pairs("train"))
+    with_terms = [pair for pair in pairs if unmarked(pair[0])[1]]
+    assert 110 < len(with_terms) == added["terms"] < 190
+    assert visited == [pair for pair in pairs if pair not in with_terms], "their text is known"
+    for number, pair in enumerate(pairs):
+        text, terms = unmarked(pair[0])
+        if terms:
+            assert pairs[number - 2] == (text, pair[1])
+        for start, end, target in terms:
+            assert (text[start:end], target) in ANIMALS
+    assert survey.counts["train"] == len(pairs)
+    parts = augmented.parts("train")
+    assert [pair for part in parts for pair in part.pairs("train")] == pairs
+    alone, _, _ = augment(source, {"terms": 0.5}, seed=1)
+    assert [pair for pair in alone.pairs("train") if unmarked(pair[0])[1]] == with_terms
+
+
+@pytest.mark.usefixtures("animals_are_terms")
+@pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
+def test_records_with_terms(source, tmp_path, tokenizer):
+    size = {"bpe": 330, "wordpiece": 80}[tokenizer]
+    config = PreparationConfig(
+        tokenizer=tokenizer, vocab_size=size, max_length=60, augment={"terms": 0.5}
+    )
+    added = prepare(source, tmp_path, config)["added"]["terms"]
+    assert read_metadata(tmp_path).task_options == {"terms": True}
+    vocabulary = VocabularyPair.load(tmp_path).source
+    begin, translated_as, end = vocabulary.term_ids
+    annotated = 0
+    for row in sources_of(tmp_path, "train"):
+        if begin in row:
+            annotated += 1
+            first = vocabulary.decode([row[row.index(begin) + 1 : row.index(translated_as)]])[0]
+            target = vocabulary.decode([row[row.index(translated_as) + 1 : row.index(end)]])[0]
+            assert (first, target) in ANIMALS
+    assert annotated == added > 100
+    assert not any(begin in row for row in sources_of(tmp_path, "test"))
+
+
+def sources_of(data_dir, split):
+    """The sources of a split's records."""
+    rows = []
+    for shard in sorted(data_dir.glob(f"{split}-*")):
+        for record in tf.data.TFRecordDataset(str(shard)):
+            example = tf.train.Example.FromString(record.numpy())
+            rows.append(list(example.features.feature["source"].int64_list.value))
+    return rows
+
+
+def test_terms_need_marks_in_one_vocabulary(source, tmp_path):
+    config = dataclasses.replace(CONFIG, augment=None)
+    prepare(source, tmp_path / "plain", config)
+    assert VocabularyPair.load(tmp_path / "plain").source.term_ids == ()
+    assert read_metadata(tmp_path / "plain").task_options == {}
+    existing = {"vocabulary": (str(tmp_path / "plain" / "vocabulary.model"),), "vocab_size": None}
+    with refused("vocabulary", "<term>, <as>, </term>"):
+        prepare(source, tmp_path / "a", dataclasses.replace(TERMS, **existing))
+    prepare(source, tmp_path / "terms", TERMS)
+    existing["vocabulary"] = (str(tmp_path / "terms" / "vocabulary.model"),)
+    prepare(source, tmp_path / "b", dataclasses.replace(TERMS, **existing))
+    assert len(VocabularyPair.load(tmp_path / "b").source.term_ids) == 3
+    with refused("shared_vocabulary", "False", about="terms"):
+        dataclasses.replace(TERMS, shared_vocabulary=False)
+
+
+TERMS = PreparationConfig(vocab_size=330, max_length=60, augment={"terms": 0.5})
 
 
 def test_trees_are_no_text(tmp_path):

@@ -15,6 +15,7 @@ SentencePiece models have further fields, which `_sentencepiece` describes.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
     codes = {piece: id_ for id_, piece in enumerate(pieces) if is_code(piece)}
     fields = {"codes": codes, "code": code}
     if vocabulary.kind == "wordpiece":
-        texts = _without_special(pieces, spellings(pieces))
+        texts = _without_special(pieces, spellings(pieces), vocabulary.term_ids)
         return {"kind": "wordpiece", "ids": pieces, "texts": texts, **fields}
     if vocabulary.kind == "bpe":
         return {**_sentencepiece(content, pieces), **fields, "trimmed": False}
@@ -52,9 +53,11 @@ def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
     return {**_sentencepiece(model, pieces), **fields, "ids": ids, "trimmed": True}
 
 
-def _without_special(pieces: list[str], texts: list[Any]) -> list[Any]:
+def _without_special(
+    pieces: list[str], texts: list[Any], term_ids: Sequence[int] = ()
+) -> list[Any]:
     """Returns the texts, None for ids that decoding omits."""
-    left_out = (PAD_ID, BOS_ID, EOS_ID)
+    left_out = (PAD_ID, BOS_ID, EOS_ID, *term_ids)
     return [
         None if id_ in left_out or is_code(piece) else text
         for id_, (piece, text) in enumerate(zip(pieces, texts, strict=True))

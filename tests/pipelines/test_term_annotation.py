@@ -1,0 +1,103 @@
+import random
+
+import pytest
+
+from keras_transformer.vocabulary.terms import Term
+from pipelines import term_annotation
+from pipelines.term_annotation import TermLexicon, have_one_stem, marked, unmarked
+
+ADJECTIVES = {"red": "roter", "wooden": "hölzerner", "yellow": "gelber"}
+NOUNS = {"dog": "Hund", "garden": "Garten", "house": "Haus"}
+
+
+def sentences(count):
+    """Sentences of an adjective and a noun, with further words that are in all of them."""
+    generator = random.Random(1)
+    for _ in range(count):
+        adjective, noun = generator.choice([*ADJECTIVES]), generator.choice([*NOUNS])
+        source = f"(a {adjective} {noun}), really!"
+        yield source, f"ein {ADJECTIVES[adjective]} {NOUNS[noun]}, wirklich."
+
+
+PAIRS = list(sentences(300))
+
+
+@pytest.fixture
+def lexicon(monkeypatch):
+    monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.3)
+    return TermLexicon(PAIRS)
+
+
+def annotations(lexicon, pair, count=100):
+    """All terms that are drawn for a pair: source phrase -> target phrases."""
+    found = {}
+    for seed in range(count):
+        source, target = lexicon.annotated(pair, random.Random(seed))
+        text, terms = unmarked(source)
+        assert (text, target) == pair and 1 <= len(terms) <= 3
+        for start, end, translation in terms:
+            found.setdefault(text[start:end], set()).add(translation)
+    return found
+
+
+def test_words_and_phrases_are_annotated_with_their_translations(lexicon):
+    pair = ("(a red dog), really!", "ein roter Hund, wirklich.")
+    assert annotations(lexicon, pair) == {
+        "red": {"roter"},
+        "dog": {"Hund"},
+        "red dog": {"roter Hund"},
+    }
+    drawn = [lexicon.annotated(pair, random.Random(7)) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_common_words_are_no_terms(lexicon):
+    assert "a" not in annotations(lexicon, PAIRS[0]) and "a red" not in annotations(
+        lexicon, PAIRS[0]
+    )
+
+
+def test_targets_may_have_another_form(monkeypatch):
+    monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.3)
+    forms = [(source, target.replace("Garten", "Gartens")) for source, target in PAIRS]
+    lexicon = TermLexicon([*PAIRS, *forms])
+    pair = ("(a red garden), really!", "ein roter Garten, wirklich.")
+    found = annotations(lexicon, pair)
+    assert found["garden"] == {"Garten", "Gartens"}
+    assert found["red garden"] == {"roter Garten", "roter Gartens"}
+    assert found["red"] == {"roter"}
+
+
+def test_a_pair_without_known_words_is_unchanged(lexicon):
+    for pair in [("x y", "z"), ("", ""), ("...", "!"), ("漢字", "dog")]:
+        assert lexicon.annotated(pair, random.Random(1)) == pair
+    assert TermLexicon([]).annotated(PAIRS[0], random.Random(1)) == PAIRS[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "is_same"),
+    [
+        ("Hund", "Hunde", True),
+        ("Hunde", "Hundes", True),
+        ("Hund", "hunde", False),
+        ("Hund", "Hundehalsband", False),
+        ("frei", "Freibad", False),
+        ("sitzt", "sitzen", True),
+        ("rot", "rote", False),  # too short to know
+        ("Frauen", "Frau", True),
+        ("spielen", "spielte", True),
+        ("Freien", "Freibad", False),
+    ],
+)
+def test_stems(word, other, is_same):
+    assert have_one_stem(word, other) == have_one_stem(other, word) == is_same
+
+
+def test_terms_in_text_are_read_again():
+    text = "a red dog, a cat"
+    terms = [Term(2, 9, "roter Hund"), Term(13, 16, "Katze")]
+    assert unmarked(marked(text, terms)) == (text, terms)
+    assert unmarked(text) == (text, [])
+    assert unmarked(marked(text, [])) == (text, [])
+    for damaged in ["\ufdd0a", "\ufdd0\ufdd1\ufdd2", "a\ufdd2"]:
+        assert unmarked(damaged) == (damaged, [])
