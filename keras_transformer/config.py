@@ -186,8 +186,11 @@ class TrainingConfig:
     warmup_steps: Size = 4000
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
     learning_rate: Amount = 0.0  # the peak rate, instead of that factor; 0 for eq. 3's
-    # The rate after the warm-up: eq. 3's, or one that decays to zero at the end of the run.
-    decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
+    # The rate after the warm-up: eq. 3's, one that decays to zero at the end of the run, or the
+    # peak rate, for a run without an end.
+    decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine", "constant")] = (
+        "inverse_square_root"
+    )
     # Adam, section 5.3; or Muon for the matrices of the layers (training/muon.py), and Adam for the
     # rest.
     optimizer: Annotated[str, one_of("adam", "muon")] = "adam"
@@ -255,7 +258,7 @@ class TrainingConfig:
     @property
     def decays_to_zero(self) -> bool:
         """Whether the rate ends at zero with the run, which shortens the warm-up of a short one."""
-        return self.decay != "inverse_square_root"
+        return self.decay in ("linear", "cosine")
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:

@@ -125,25 +125,26 @@ def traced_steps():
 
 @pytest.fixture(scope="module")
 def steps_traced_once(traced_steps):
-    """Makes calls of `train` with equal configurations share one traced step.
+    """Makes calls of `train` and `adapt` with equal configurations share one traced step.
 
     Each call starts from the variables' initial values. Tracing takes most of the time of these
     short runs; tests that run programs as processes trace in each of them.
     """
-    from keras_transformer.training import loop
+    from keras_transformer.training import loop, step
     from keras_transformer.training.step import TrainingStep
 
     def step_of(model_config, training_config, strategy):
         configs = (model_config, training_config)
         if configs not in traced_steps:
-            step = TrainingStep(*configs, strategy)
-            variables = [*step.model.variables, *step.optimizer.variables]
-            traced_steps[configs] = step, [(variable, variable.numpy()) for variable in variables]
-        step, initial = traced_steps[configs]
+            made = TrainingStep(*configs, strategy)
+            variables = [*made.model.variables, *made.optimizer.variables]
+            traced_steps[configs] = made, [(variable, variable.numpy()) for variable in variables]
+        made, initial = traced_steps[configs]
         for variable, value in initial:
             variable.assign(value)
-        return step
+        return made
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "TrainingStep", step_of)
+        patch.setattr(step, "TrainingStep", step_of)  # imported on demand by pipelines/adaptation
         yield

@@ -56,7 +56,7 @@ LISTS = {
 }
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
-    *("import_model", "average_checkpoints", "attention", "paper_tables", "sweep"),
+    *("import_model", "adapt", "average_checkpoints", "attention", "paper_tables", "sweep"),
     "quickstart",
 ]
 

@@ -139,6 +139,17 @@ RESULTS: dict[str, dict[str, str]] = {
         "documents": "texts of any length",
         "seconds": "from the start to the end of serving",
     },
+    "adapt": {
+        "adapter_dir": "the folder, as it was given",
+        "checkpoint": "path of the adapter's newest checkpoint",
+        "learnt": "corrections that the adapter has learnt, over all starts",
+        "new": "the ones that this call learnt",
+        "too_long": "new corrections that were left out, because a side is longer than the "
+        "model's training sentences",
+        "stopped": "`SIGTERM`, if that ended it; else `null`",
+        "seconds_per_correction": "median of this call; `null` if it learnt none",
+        **SECONDS,
+    },
     "import_model": {
         "model_dir": "the folder",
         "checkpoint": "name of the checkpoint in it",

@@ -144,21 +144,28 @@ def copy_vocabularies(
             write_file(to_path(model_dir) / name, (to_path(data_dir) / name).read_bytes())
 
 
-def check_model_dir(model_dir: str | Path, description: ModelDescription) -> None:
+def check_model_dir(
+    model_dir: str | Path, description: ModelDescription, argument: str = "model_dir"
+) -> None:
     """Raises InputError if training of a model can neither start nor resume in a directory.
 
     The directory may be new or empty, may contain a run that ended before its first checkpoint, or
     the same model. In the last case, vocabularies may be missing, but must not differ.
+
+    Args:
+        model_dir: the directory.
+        description: the model to train.
+        argument: the directory's name in errors.
     """
-    require_name(model_dir, "model_dir")
+    require_name(model_dir, argument)
     model_dir = to_path(model_dir)
     if (model_dir / "config.json").exists():
-        _check_same(model_dir, description)
+        _check_same(model_dir, description, argument)
         _check_vocabularies(model_dir, description)
         return
     rule = "must be new or empty, or a model directory from training"
     received = f"{model_dir}, which contains something else"
-    require(_is_free(model_dir) or _is_begun(model_dir), "model_dir", rule, received)
+    require(_is_free(model_dir) or _is_begun(model_dir), argument, rule, received)
 
 
 def _is_free(model_dir: Path) -> bool:
@@ -187,8 +194,8 @@ def remove_unfinished_files(model_dir: str | Path, description: ModelDescription
         remove_abandoned(to_path(model_dir) / name)
 
 
-def _check_same(model_dir: Path, description: ModelDescription) -> None:
-    existing_description = read_description(model_dir)
+def _check_same(model_dir: Path, description: ModelDescription, argument: str) -> None:
+    existing_description = read_description(model_dir, argument)
     existing = existing_description.flat()
     wanted = description.flat()
     differences = [
@@ -204,7 +211,7 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
         advice = "the data and settings it has"
     rule = "must be new or contain the requested model"
     received = f"{model_dir}, which has {'; '.join(differences)}. Choose another directory"
-    require(not differences, "model_dir", rule, f"{received}, or {advice}")
+    require(not differences, argument, rule, f"{received}, or {advice}")
     if description.base is not None:
         require_same_base(model_dir, existing_description.base, description.base, "init_from")
 

@@ -1,4 +1,4 @@
-"""Learning rate schedules: section 5.3, and one that decays to zero."""
+"""Learning rate schedules: section 5.3, one that decays to zero, and a constant one."""
 
 import math
 from typing import Any
@@ -87,6 +87,16 @@ class WarmupToZero(WarmupInverseSquareRoot):
         return {**super().get_config(), "total_steps": total_steps, "shape": self.shape}
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupToConstant(WarmupInverseSquareRoot):
+    """A linear warm-up to the largest rate of equation 3, which then stays. Not in the paper."""
+
+    def __call__(self, step):
+        """Returns the rate for the next update, float32, given the number of updates, int."""
+        step_num = ops.cast(step, "float32") + 1
+        return super().__call__(ops.minimum(step_num, float(self.warmup_steps)) - 1)
+
+
 def make_schedule(
     d_model: int, config: TrainingConfig, total_steps: Any = None
 ) -> WarmupInverseSquareRoot:
@@ -103,6 +113,8 @@ def make_schedule(
         scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
     else:
         scale = config.learning_rate_scale
+    if config.decay == "constant":
+        return WarmupToConstant(d_model, config.warmup_steps, scale)
     if not config.decays_to_zero or total_steps is None:
         return WarmupInverseSquareRoot(d_model, config.warmup_steps, scale)
     return WarmupToZero(d_model, config.warmup_steps, total_steps, scale, shape=config.decay)

@@ -94,6 +94,11 @@ class TrainingStep:
         _, sums = tf.while_loop(is_step, take_step, (tf.constant(0), sums))
         return sums
 
+    @tf.function(input_signature=BATCH_SIGNATURE, autograph=False)
+    def run_batch(self, source, target) -> StepSums:
+        """Takes one step over a global batch of the caller's; returns its sums, float64 scalars."""
+        return self._step(source, target, zero_sums())
+
     def _step(self, source, target, sums: StepSums) -> StepSums:
         """Takes one step over a global batch on all replicas, and adds it to the sums."""
         on_replicas = self.strategy.run(self._replica_step, args=(source, target))

@@ -13,6 +13,7 @@ WRONG_NUMBERS = ["", "nan", "-1", DIGITS]
 WRONG_TEXTS = ["", DIGITS]
 # The required flags. Their files do not exist, so each call ends early, whatever its other flags.
 PROGRAMS = {
+    "adapt": ["--model_dir=absent", "--corrections=absent.tmx", "--adapter_dir=adapter"],
     "attention": ["--model_dir=absent", "--source=a", "--output=page.html"],
     "average_checkpoints": ["--model_dir=absent"],
     "evaluate": ["--data_dir=absent", "--model_dir=absent"],

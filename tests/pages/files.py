@@ -64,6 +64,7 @@ def write_text(folder: Path) -> None:
     )
     memory = f'<?xml version="1.0"?><tmx version="1.4"><header/><body>{units}</body></tmx>'
     (folder / "memory.tmx").write_text(memory, encoding="utf-8")
+    (folder / "corrections.tmx").write_text(memory, encoding="utf-8")
     entries = "".join(f'msgid "{a}"\nmsgstr "{b}"\n\n' for a, b in pairs[:5])
     (folder / "catalogue.po").write_text(CATALOGUE_HEAD + entries, encoding="utf-8")
 

@@ -76,6 +76,7 @@ FURTHER = {
         *("--engines", "keras_transformer", "ctranslate2_float32"),
     ],
     "documents.py": ["--lines=20", "--rounds=1"],
+    "adapt.py": ["--lora_rank=2", "--steps=1"],
     "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
 }

@@ -76,3 +76,13 @@ def test_a_decay_over_an_unknown_number_of_steps_is_that_of_equation_3(decay):
     np.testing.assert_allclose(known(steps), unknown(steps), rtol=1e-5)
     assert float(unknown(39)) == pytest.approx(0.003 / 2)
     assert known(39) < unknown(39)
+
+
+def test_a_constant_rate_after_the_warm_up():
+    config = TrainingConfig(warmup_steps=4, learning_rate=0.002, decay="constant")
+    assert not config.decays_to_zero
+    schedule = make_schedule(16, config, total_steps=8)
+    expected = 0.002 * np.array([1 / 4, 2 / 4, 3 / 4, 1, 1, 1, 1])
+    np.testing.assert_allclose(schedule(np.array([0, 1, 2, 3, 4, 8, 10**6])), expected, rtol=1e-5)
+    same = type(schedule).from_config(schedule.get_config())
+    np.testing.assert_allclose(same(9), schedule(9))

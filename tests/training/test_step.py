@@ -86,6 +86,16 @@ def test_gradient_is_that_of_the_mean_over_tokens(logits_bias):
     np.testing.assert_allclose(sums.gradient_norm, norm, rtol=1e-4)
 
 
+def test_a_step_over_a_batch_of_the_caller_is_the_same():
+    sums = take_steps(make_step(), 1, BATCH)
+    expected = [variable.numpy() for variable in make_step().model.variables]
+    step = make_step()
+    same = tf.nest.map_structure(float, step.run_batch(*map(tf.constant, BATCH)))
+    assert same == sums
+    changed = [variable.numpy() for variable in step.model.variables]
+    assert any(not np.array_equal(one, other) for one, other in zip(changed, expected, strict=True))
+
+
 def test_one_trace_serves_all_shapes():
     step = make_step(label_smoothing=0.1)
     shapes = [(2, 3, 4), (1, 7, 2), (5, 2, 9), (1, 1, 1)]

@@ -1,0 +1,296 @@
+"""Adapts a model to the corrections of its translations, as they come.
+
+The directory of the adapter is a model directory, like that of an adapter from training. It has one
+more file: learnt.tsv, the corrections that the adapter has learnt. So the same call learns only
+what is new, and removing the directory undoes everything.
+"""
+
+import contextlib
+import dataclasses
+import math
+import os
+import signal
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from absl import logging
+
+from keras_transformer.errors import require
+from keras_transformer.fields import shown
+from keras_transformer.files.locks import locked
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.replacing import write_file
+from keras_transformer.progress import progress_bar
+from keras_transformer.store.directory import AdapterDirectory, ModelDirectory
+from keras_transformer.store.stored_model import StoredModel
+from keras_transformer.training.learning_config import LearningConfig
+from keras_transformer.training.model_directory import (
+    Base,
+    ModelDescription,
+    check_model_dir,
+    create_or_check,
+    read_description,
+    remove_unfinished_files,
+    require_same_base,
+)
+from pipelines.data_set import DataSet
+from pipelines.pair_files import read_pairs
+
+if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
+    from keras_transformer.training.checkpoints import CheckpointStore
+    from keras_transformer.training.correction_learner import Batch, CorrectionLearner
+    from keras_transformer.translate.translator import Translator
+
+LEARNT_FILE = "learnt.tsv"  # in the adapter's directory: a source, a tab and its translation
+SECONDS_BETWEEN_SAVES = 60
+
+
+class Adaptation:
+    """A model with an adapter that learns corrections, and the adapter's directory.
+
+    Args:
+        learner: the model and what it has learnt.
+        adapter_dir: the directory of the adapter.
+        description: the content of its config.json.
+        vocabulary_dir: the directory to copy the vocabulary from.
+        store: the adapter's checkpoints.
+        saved: the content of a checkpoint, by name.
+    """
+
+    def __init__(
+        self,
+        learner: "CorrectionLearner",
+        adapter_dir: Path,
+        description: ModelDescription,
+        vocabulary_dir: Path,
+        store: "CheckpointStore",
+        saved: dict[str, Any],
+    ):
+        self.learner = learner
+        self.adapter_dir = adapter_dir
+        self.description = description
+        self._vocabulary_dir = vocabulary_dir
+        self._store = store
+        self._saved = saved
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The path of the newest checkpoint; None before the first."""
+        latest = self._store.latest
+        return None if latest is None else self._store.path(latest)
+
+    def news_in(self, corrections: Mapping[str, str]) -> dict[str, str]:
+        """Returns the corrections that are not learnt yet, or differ from what was learnt."""
+        learnt = self.learner.learnt
+        return {
+            source: target for source, target in corrections.items() if learnt.get(source) != target
+        }
+
+    def learn(self, corrections: Mapping[str, str]) -> None:
+        """Learns corrected translations by source, usually one; see CorrectionLearner.learn.
+
+        Raises:
+            InputError: if the loss is no longer finite.
+        """
+        loss = self.learner.learn(corrections)
+        rule = "must be finite: try a lower learning_rate"
+        require(math.isfinite(loss), "loss", rule, f"{loss} for {shown(dict(corrections))}")
+
+    def update(self, translator: "Translator") -> None:
+        """Updates the weights with which a translator decodes, whose graphs stay as they are.
+
+        Args:
+            translator: one of the model that is adapted, with TensorFlow's engine.
+        """
+        from keras_transformer.search.weights import update_weights
+
+        (compiled,) = translator.engine.graphs.model.members
+        update_weights(compiled.weights, self.learner.step.model)
+
+    def save(self) -> None:
+        """Writes the adapter and the list of what it has learnt, if it learnt anything new.
+
+        Raises:
+            OSError: if they cannot be written; the last complete checkpoint is unchanged.
+        """
+        latest, steps = self._store.latest, self.learner.steps
+        if latest is not None and latest.step == steps:
+            return
+        if latest is None:
+            create_or_check(self.adapter_dir, self.description, self._vocabulary_dir)
+        self._store.save(self._saved, steps)
+        # If the process is killed before this, it learns the last corrections again.
+        lines = [f"{source}\t{target}\n" for source, target in self.learner.learnt.items()]
+        write_file(self.adapter_dir / LEARNT_FILE, "".join(lines))
+
+
+def adapt(
+    stored: StoredModel,
+    corrections: Mapping[str, str],
+    adapter_dir: str | os.PathLike,
+    data_dir: str | os.PathLike | None = None,
+    config: LearningConfig | None = None,
+) -> dict[str, Any]:
+    """Learns the corrections that are new since the adapter was last written.
+
+    On SIGTERM or Ctrl-C, the correction in progress is finished, and what was learnt is saved.
+
+    Args:
+        stored: the model directory to adapt, which stays unchanged.
+        corrections: the corrected translations by source, in the order in which they are learnt.
+        adapter_dir: the directory of the adapter, created if needed.
+        data_dir: the data that the model was trained on, which is repeated between corrections.
+        config: see LearningConfig.
+
+    Returns:
+        {"adapter_dir", "checkpoint", "learnt" (corrections in total), "new" (learnt by this call),
+        "too_long" (longer than the model's training sentences, not learnt), "stopped" (None, or
+        the signal), "seconds", "seconds_per_correction"}.
+
+    Raises:
+        InputError: if an argument or a file is invalid.
+        OSError: if the adapter cannot be written. KeyboardInterrupt: on Ctrl-C, after saving.
+    """
+    started = time.monotonic()
+    config = LearningConfig() if config is None else config
+    with opened_adaptation(stored, adapter_dir, data_dir, config) as adaptation:
+        from keras_transformer.training.interruption import listening
+
+        learner = adaptation.learner
+        news = adaptation.news_in(corrections)
+        fitting = {
+            source: target for source, target in news.items() if learner.fits(source, target)
+        }
+        if len(fitting) < len(news):
+            message = "%d corrections are longer than %d subwords, and are not learnt"
+            logging.warning(message, len(news) - len(fitting), learner.max_length)
+        seconds = []
+        with listening() as interruption, progress_bar(total=len(fitting), desc="learning") as bar:
+            saved = time.monotonic()
+            for source, target in fitting.items():
+                if interruption.signal is not None:
+                    break
+                begun = time.monotonic()
+                adaptation.learn({source: target})
+                seconds.append(time.monotonic() - begun)
+                bar.update()
+                if time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
+                    adaptation.save()
+                    saved = time.monotonic()
+            adaptation.save()
+    stopped = interruption.signal
+    if stopped == signal.SIGINT:
+        raise KeyboardInterrupt
+    return {
+        "adapter_dir": str(adapter_dir),
+        "checkpoint": adaptation.checkpoint,
+        "learnt": len(learner.learnt),
+        "new": len(seconds),
+        "too_long": len(news) - len(fitting),
+        "stopped": None if stopped is None else stopped.name,
+        "seconds": round(time.monotonic() - started, 1),
+        "seconds_per_correction": round(statistics.median(seconds), 3) if seconds else None,
+    }
+
+
+@contextlib.contextmanager
+def opened_adaptation(
+    stored: StoredModel,
+    adapter_dir: str | os.PathLike,
+    data_dir: str | os.PathLike | None,
+    config: LearningConfig,
+) -> Iterator[Adaptation]:
+    """Opens an adapter to learn with it, or begins a new one; locks its directory meanwhile.
+
+    Args:
+        stored, adapter_dir, data_dir, config: as for `adapt`.
+
+    Raises:
+        InputError: if an argument or a file is invalid, or another process learns in the directory.
+    """
+    check_base(stored)
+    description = dataclasses.replace(stored.description, training=config.training)
+    check_model_dir(adapter_dir, description, "adapter_dir")
+    data_set = None if data_dir is None else _data_set(data_dir, description)
+
+    from keras_transformer.training.adapters import copy_base, saved_variables, weights_fingerprint
+    from keras_transformer.training.checkpoints import CheckpointStore
+    from keras_transformer.training.correction_learner import CorrectionLearner, no_replay
+    from keras_transformer.training.step import TrainingStep
+    from keras_transformer.training.strategy import make_repeatable, make_strategy
+
+    trained = stored.restore()
+    base = Base(stored.path_of(trained.card.checkpoint), weights_fingerprint(trained.model))
+    description = dataclasses.replace(description, base=base)
+    folder = to_path(adapter_dir)
+    with locked(folder / "lock", "adapter_dir"):
+        check_model_dir(adapter_dir, dataclasses.replace(description, base=None), "adapter_dir")
+        if (folder / "config.json").exists():
+            existing = read_description(folder, "adapter_dir")
+            require_same_base(folder, existing.base, base, stored.where.argument)
+        remove_unfinished_files(adapter_dir, description)
+        make_repeatable(config.seed, deterministic=False)
+        step = TrainingStep(description.model, description.training, make_strategy("one_device"))
+        copy_base(trained.model, step.model)
+        learner = CorrectionLearner(
+            step,
+            trained.vocabularies,
+            description.max_length,
+            config,
+            no_replay() if data_set is None else _replay(data_set, config),
+        )
+        saved = {
+            "model": [each.value for each in saved_variables(step.model, description.training)],
+            "optimizer": [each.value for each in step.optimizer.variables],
+        }
+        store = CheckpointStore(folder, description.model, keep=1)
+        store.recover()
+        record = store.restore(saved)
+        if record is not None:
+            learner.steps = record.step
+            learner.remember(_read_learnt(folder))
+        vocabulary_dir = trained.vocabularies.target.file.parent
+        yield Adaptation(learner, folder, description, vocabulary_dir, store, saved)
+
+
+def check_base(stored: StoredModel) -> None:
+    """Raises InputError if corrections cannot be learnt for a model."""
+    argument = stored.where.argument
+    rule = "must be a single model, not an ensemble: adapt one of its models"
+    require(len(stored.where.paths) == 1, argument, rule, f"{len(stored.where.paths)} models")
+    rule = "must be a model directory: import the export or the .keras file as one"
+    is_directory = isinstance(stored, ModelDirectory)
+    require(is_directory, argument, rule, stored.where.path)
+    rule = "must be a whole model, not an adapter: export it, and import the export"
+    require(not isinstance(stored, AdapterDirectory), argument, rule, stored.where.path)
+    task = stored.description.task
+    require(task == "translation", argument, "must be a translation model", f"a {task} model")
+
+
+def _data_set(data_dir: str | os.PathLike, description: ModelDescription) -> DataSet:
+    """Opens the data to repeat, which must have the vocabulary of the model."""
+    data_set = DataSet.open(data_dir)
+    metadata = data_set.metadata
+    fingerprints = {
+        "vocabulary_fingerprint": metadata.fingerprint,
+        "source_vocabulary_fingerprint": metadata.source_fingerprint,
+    }
+    rule = "must have the vocabulary of the model"
+    is_same = fingerprints == description.fingerprints
+    require(is_same, "data_dir", rule, f"{data_dir}, which has another")
+    return data_set
+
+
+def _replay(data_set: DataSet, config: LearningConfig) -> "Iterator[Batch]":
+    longest = data_set.split("train").longest
+    return iter(data_set.training_batches(max(config.replay_tokens, longest), config.seed))
+
+
+def _read_learnt(folder: Path) -> dict[str, str]:
+    path = folder / LEARNT_FILE
+    if not path.exists():
+        return {}
+    return dict(read_pairs(str(path), "adapter_dir", ("source", "target")))

@@ -1,0 +1,50 @@
+"""Learning corrections with bin/adapt.py. tests/pipelines/test_adaptation.py has the details."""
+
+from tests.program_fixtures import PAIRS
+from tests.refusals import check_line
+
+FEW = ["--steps=1", "--replay_tokens=40", "--lora_rank=2"]
+
+
+def write_pairs(path, pairs):
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+
+
+def test_a_file_that_grows(call_program, untrained, prepared, tmp_path):
+    file, adapter_dir = tmp_path / "corrections.tsv", tmp_path / "adapter"
+    command = [
+        *(f"--model_dir={untrained}", f"--corrections={file}", f"--adapter_dir={adapter_dir}"),
+        *(f"--data_dir={prepared}", *FEW),
+    ]
+    write_pairs(file, PAIRS[:1])
+    done = call_program("adapt", *command)
+    assert done.code == 0, done.errors
+    assert (done.result["learnt"], done.result["new"]) == (1, 1)
+    assert f"--adapter={adapter_dir}" in done.errors
+    write_pairs(file, PAIRS)
+    done = call_program("adapt", *command)
+    assert (done.result["learnt"], done.result["new"]) == (3, 2), done.errors
+
+
+def test_wrong_input(call_program, untrained, exported, tmp_path):
+    file, adapter_dir = tmp_path / "corrections.tsv", tmp_path / "adapter"
+    write_pairs(file, PAIRS)
+
+    def line_of(**changed):
+        given = {"model_dir": untrained, "corrections": file, "adapter_dir": adapter_dir, **changed}
+        done = call_program("adapt", *(f"--{name}={value}" for name, value in given.items()))
+        assert done.code == 1 and not adapter_dir.exists(), done.errors
+        return done.errors
+
+    check_line(line_of(corrections=tmp_path / "absent.tsv"), "--corrections", "absent.tsv")
+    check_line(line_of(corrections=tmp_path / "text.docx"), "--corrections", "text.docx", ".tmx")
+    check_line(line_of(model_dir=exported), "--model_dir", exported, "import")
+    check_line(line_of(model_dir=f"{untrained},{untrained}"), "--model_dir", 2, "ensemble")
+    check_line(line_of(adapter_dir=""), "--adapter_dir", "''")
+    check_line(line_of(data_dir=tmp_path / "none"), "--data_dir", tmp_path / "none")
+    check_line(line_of(steps=0), "--steps", 0)
+    file.write_text("the cat\n")
+    check_line(line_of(), f"{file}:1", "the cat")
+    memory = tmp_path / "corrections.tmx"
+    memory.write_text("<tmx/>")
+    check_line(line_of(corrections=memory), "--corrections", memory, "unknown languages")
