@@ -67,9 +67,7 @@ class TermLexicon:
     """
 
     def __init__(self, pairs: Iterable[Pair]):
-        sides = [
-            ([word.text for word in _words(s)], [word.text for word in _words(t)]) for s, t in pairs
-        ]
+        sides = [(words_of(source), words_of(target)) for source, target in pairs]
         sides = [(source, target) for source, target in sides if source and target]
         sources = [source for source, _ in sides]
         targets = [target for _, target in sides]
@@ -89,40 +87,54 @@ class TermLexicon:
             self._translations = _likely(source_rows, target_rows, *numbers)
             self._origins = _likely(target_rows, source_rows, *reversed(numbers))
 
-    def annotated(self, pair: Pair, generator: random.Random) -> Pair:
-        """Annotates one to three terms in a source; a pair without any is returned unchanged."""
+    def terms(self, pair: Pair) -> list[Term]:
+        """Finds words and phrases of a source, and their translations in its target.
+
+        They overlap: a phrase also contains shorter ones.
+        """
         source, target = pair
         source_words, target_words = _words(source), _words(target)
-        phrases = collections.defaultdict(list)
-        for phrase in self._phrases(source_words, target_words):
-            phrases[len(phrase.source)].append(phrase)
-        chosen: list[_Phrase] = []
-        for _ in range(generator.choice(_COUNTS)):
-            candidates = phrases[generator.choice(_LENGTHS)] or phrases[1]
-            if candidates:
-                phrase = generator.choice(candidates)
-                if not any(set(phrase.source) & set(other.source) for other in chosen):
-                    chosen.append(phrase)
-        chosen.sort(key=lambda phrase: phrase.source.start)
-        terms = [
+        return [
             Term(
                 start=source_words[phrase.source[0]].start,
                 end=source_words[phrase.source[-1]].end,
-                target=self._inflected(target, [target_words[i] for i in phrase.target], generator),
+                target=target[
+                    target_words[phrase.target[0]].start : target_words[phrase.target[-1]].end
+                ],
             )
-            for phrase in chosen
+            for phrase in self._phrases(source_words, target_words)
         ]
-        return marked(source, terms), target
 
-    def _inflected(self, target: str, words: Sequence[_Word], generator: random.Random) -> str:
-        """Returns a phrase of the target, in which some words have another form."""
-        parts = [target[words[0].start : words[0].start]]
-        end = words[0].start
-        for word in words:
+    def annotated(self, pair: Pair, generator: random.Random) -> Pair:
+        """Annotates one to three terms in a source; a pair without any is returned unchanged."""
+        source, target = pair
+        by_length = collections.defaultdict(list)
+        for term in self.terms(pair):
+            by_length[len(words_of(source[term.start : term.end]))].append(term)
+        chosen: list[Term] = []
+        for _ in range(generator.choice(_COUNTS)):
+            candidates = by_length[generator.choice(_LENGTHS)] or by_length[1]
+            if candidates:
+                term = generator.choice(candidates)
+                if all(term.end <= other.start or term.start >= other.end for other in chosen):
+                    chosen.append(term)
+        chosen.sort()
+        inflected = [
+            term._replace(target=self._inflected(term.target, generator)) for term in chosen
+        ]
+        return marked(source, inflected), target
+
+    def _inflected(self, phrase: str, generator: random.Random) -> str:
+        """Replaces some of the words of a phrase by other forms."""
+        parts = []
+        end = 0
+        for word in _words(phrase):
             forms = self._forms.get(word.text, ())
             is_inflected = forms and generator.random() < _INFLECTED_SHARE
-            text = generator.choice(forms) if is_inflected else word.text
-            parts += [target[end : word.start], text]
+            parts += [
+                phrase[end : word.start],
+                generator.choice(forms) if is_inflected else word.text,
+            ]
             end = word.end
         return "".join(parts)
 
@@ -200,6 +212,11 @@ def have_one_stem(word: str, other: str) -> bool:
     common = len(list(same))
     ending = max(len(word), len(other)) - common
     return common >= _MIN_STEM and ending <= min(common // 2, _MAX_ENDING)
+
+
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text, without punctuation around them."""
+    return [word.text for word in _words(text)]
 
 
 def _words(text: str) -> list[_Word]:

@@ -27,6 +27,7 @@ from keras_transformer.documents.formats import (
 )
 from keras_transformer.documents.lines import (
     CHUNK_LINES,
+    WITHOUT_TERMS,
     check_calibration,
     check_streams,
     in_chunks,
@@ -83,7 +84,7 @@ class DocumentConfig:
         "0.5, and mark them in docx, odt, po, xliff, tsv, csv and jsonl. The model needs a "
         "calibration, by evaluate.",
     )
-    terminology: dict[str, str] | None = None  # source phrase -> required phrase
+    terminology: dict[str, str] | None = None  # source phrase -> how to translate it
     to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
@@ -128,11 +129,12 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     Returns:
         {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
         could not be cut to the model's limit), "unfinished" (sentences whose translation reached
-        the length limit), "from_memory" (sentences found in a translation memory; these three count
-        equal sentences once), "left" (the numbers of pieces with letters that stay as they are, by
-        kind; see Document.left), "seconds", "output"}, and a description of the checkpoint. With
-        `review_below`, also {"doubtful": the number of distinct sentences below it, "marked_by":
-        what marks them in the output, or None for a format without marks}.
+        the length limit), "from_memory" (sentences found in a translation memory), "without_terms"
+        (sentences that terms would have spoiled; these four count equal sentences once), "left"
+        (the numbers of pieces with letters that stay as they are, by kind; see Document.left),
+        "seconds", "output"}, and a description of the checkpoint. With `review_below`, also
+        {"doubtful": the number of distinct sentences below it, "marked_by": what marks them in the
+        output, or None for a format without marks}.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
@@ -173,6 +175,9 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             left.update(document.left)
     if segments == 0:
         print(f"{name_of(config.input)}: no text to translate was found", file=sys.stderr)
+    if counts.without_terms:
+        what = "1 sentence" if counts.without_terms == 1 else f"{counts.without_terms} sentences"
+        print(f"{name_of(config.input)}: {what}: {WITHOUT_TERMS}", file=sys.stderr)
     if counts.doubtful:
         what = "1 sentence has" if counts.doubtful == 1 else f"{counts.doubtful} sentences have"
         message = f"{what} less confidence than {config.review_below:g}: read their translations"
@@ -184,6 +189,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "truncated": counts.truncated,
         "unfinished": counts.unfinished,
         "from_memory": counts.from_memory,
+        "without_terms": counts.without_terms,
         "left": dict(+left),
         **({"doubtful": counts.doubtful, "marked_by": mark or None} if is_judged else {}),
         "seconds": round(time.monotonic() - start, 3),

@@ -36,7 +36,7 @@ from keras_transformer.output_files import (
 )
 from keras_transformer.progress import progress_bar
 from keras_transformer.translate.answers import Translation
-from keras_transformer.translate.terminology import check_terminology, required_phrases_of
+from keras_transformer.translate.terminology import check_terminology
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.documents.memory import Match
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
 SHOWN_NUMBERS = 10  # line numbers in a warning
+WITHOUT_TERMS = "translated without terms, which would have made the sentence much less probable"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ class LinesConfig:
         False,
         "Input lines may contain a tab followed by the beginning of their translation.",
     )
-    terminology: dict[str, str] | None = None  # source phrase -> required phrase
+    terminology: dict[str, str] | None = None  # source phrase -> how to translate it
     to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
@@ -128,13 +129,14 @@ def name_of(input: str) -> str:
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
     """Translates all lines of the input; on a terminal, each before the next is read.
 
-    At the end, warnings on stderr list the lines that were truncated, and those whose translation
-    reached the length limit.
+    At the end, warnings on stderr list the lines that were truncated, those whose translation
+    reached the length limit, and those that terms would have spoiled.
 
     Returns:
         {"lines", "truncated" (lines cut to the model's limit), "unfinished" (translations that
-        reached the length limit), "from_memory" (lines found in a translation memory), "seconds",
-        "output"}, a description of the checkpoint, and a parser's counts.
+        reached the length limit), "from_memory" (lines found in a translation memory),
+        "without_terms" (lines that terms would have spoiled), "seconds", "output"}, a description
+        of the checkpoint, and a parser's counts.
 
     Raises:
         InputError: names a line that is not UTF-8; the lines before it are written if the output is
@@ -143,10 +145,12 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     start, count = time.monotonic(), 0
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
+    without_terms: list[int] = []
     name = name_of(config.input)
     counts = translator.new_counts()
     if config.confidence:
         check_calibration(translator, "confidence", True)
+    translator.check_terms(config.terminology)
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
@@ -165,16 +169,20 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
                     truncated.append(number)
                 if translations[0].unfinished:
                     unfinished.append(number)
+                if translations[0].without_terms:
+                    without_terms.append(number)
             target.flush()
             count += len(chunk)
             bar.update(len(chunk))
     warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
+    warn(name, without_terms, WITHOUT_TERMS)
     return {
         "lines": count,
         "truncated": len(truncated),
         "unfinished": len(unfinished),
         "from_memory": counts.from_memory,
+        "without_terms": counts.without_terms,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
@@ -203,10 +211,10 @@ def translate_chunk(
         texts,
         target_prefixes=prefixes,
         aligned=config.alignments or config.token_scores,
-        required_phrases=required_phrases_of(texts, config.terminology),
         scores=config.scores or config.token_scores,
         to=config.to,
         confidence=config.confidence,
+        terminology=config.terminology,
     )
 
 

@@ -24,7 +24,7 @@ from keras_transformer.search.length_penalty import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.search_request import SearchRequest
-from keras_transformer.translate.terminology import check_terminology, required_phrases_of
+from keras_transformer.translate.terminology import phrases_of, terms_in
 from keras_transformer.translate.texts import encoded
 from keras_transformer.translate.translator import Translator
 
@@ -99,9 +99,9 @@ class TextTranslator(Translator):
         """Searches as `Translator.search` does, but uses the memories where it can."""
         if not any(map(len, self.memories)) or request.target_prefixes is not None:
             return super().search(request, progress)
-        phrases = request.required_phrases or [()] * len(request.texts)
         targets = [
-            self._recall(text, row) for text, row in zip(request.texts, phrases, strict=True)
+            self._recall(text, phrases)
+            for text, phrases in zip(request.texts, request.all_phrases(), strict=True)
         ]
         known = [index for index, target in enumerate(targets) if target is not None]
         others = [index for index, target in enumerate(targets) if target is None]
@@ -157,8 +157,7 @@ class TextTranslator(Translator):
                 by default that of the model's data, or English.
             case: "auto" translates sentences in capitals, and titles, as if they were written in
                 sentence case; "keep" passes the text to the model as written.
-            terminology: source phrase -> phrase that translations of sentences with it must
-                contain.
+            terminology: source phrase -> how to translate it; see `translate`.
             columns: the columns of a table (tsv, csv, jsonl) to translate, as strings: their names,
                 or their numbers, counting from 1: ["text", "3"].
             progress: whether to show a progress bar on stderr.
@@ -232,7 +231,7 @@ class TextTranslator(Translator):
         """
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
-        check_terminology(terminology)
+        self.check_terms(terminology)
         check_language(language)
         self.with_codes([], to)  # rejects an unsupported language at once
         # By expected utility, any translation that the search finds can be the best.
@@ -242,8 +241,8 @@ class TextTranslator(Translator):
             request = SearchRequest(
                 self.with_codes(texts, to),
                 guaranteed,
-                required_phrases=required_phrases_of(texts, terminology),
                 aligned=aligned,
+                terminology=terminology or {},
                 scores=False,
                 confidence=confidence,
             )
@@ -253,8 +252,8 @@ class TextTranslator(Translator):
             if not any(map(len, self.memories)):
                 return False
             (coded,) = self.with_codes([text], to)
-            (phrases,) = required_phrases_of([text], terminology) or [()]
-            return self._recall(coded, phrases) is not None
+            (terms,) = terms_in([text], terminology)
+            return self._recall(coded, phrases_of(terms)) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         languages = self.card.description.languages or ["en"]

@@ -21,7 +21,7 @@ from keras_transformer.serving.bodies import BODY, read_body
 from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
 from keras_transformer.serving.limits import Limits
-from keras_transformer.translate.terminology import required_phrases_of
+from keras_transformer.translate.terminology import terms_in
 
 # Document formats; a table would also need the columns to translate. An archive is not text, and
 # must be sent as a file.
@@ -125,11 +125,10 @@ class TranslateRequest:
             options["aligned"] = True
         if self.confidence:
             options["confidence"] = True
-        phrases = self.required_phrases or []
-        term_phrases = required_phrases_of(self.sentences, terms) or []
-        if phrases or any(term_phrases):
-            rows = itertools.zip_longest(phrases, term_phrases, fillvalue=[])
-            options["required_phrases"] = [[*row, *further] for row, further in rows]
+        if self.required_phrases:
+            options["required_phrases"] = self.required_phrases
+        if any(terms_in(self.sentences, terms)):
+            options["terminology"] = terms
         return options
 
 

@@ -105,10 +105,8 @@ def serve(
     if corrections is not None:  # their sentences are scored, not translated
         texts = translator.with_codes(["Warm-up."], **options)
         translator.score(texts, ["Warm-up."])
-    if terminologies:  # fails here if the model or its engine does not support them
-        translator.translate(["Warm-up."], required_phrases=[[]], **options)
     for terms in (terminologies or {}).values():
-        translator.phrase_ids(list(terms.values()), "terminology")
+        translator.check_terms(terms)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()

@@ -16,6 +16,7 @@ class AnswerCounts:
         truncated: number of texts that exceeded the model's limit.
         unfinished: number of answers that reached their length limit.
         from_memory: number of answers from a translation memory.
+        without_terms: number of answers that terms would have spoiled.
         doubtful: number of answers with too little confidence.
     """
 
@@ -24,6 +25,7 @@ class AnswerCounts:
         self.truncated = 0
         self.unfinished = 0
         self.from_memory = 0
+        self.without_terms = 0
         self.doubtful = 0
 
     def add(self, answers: Iterable[Translation]) -> None:
@@ -32,6 +34,7 @@ class AnswerCounts:
             self.truncated += answer.truncated
             self.unfinished += answer.unfinished
             self.from_memory += answer.from_memory
+            self.without_terms += answer.without_terms
             confidence = answer.confidence
             self.doubtful += confidence is not None and confidence < self.review_below
 

@@ -1,9 +1,10 @@
 """What a search is asked for."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keras_transformer.search.engine import select
+from keras_transformer.translate.terminology import phrases_of, terms_in
 from keras_transformer.translate.texts import require_one_each
 
 
@@ -21,6 +22,7 @@ class SearchRequest:
     required_phrases: Sequence[Sequence[str]] | None = None  # for each text
     aligned: Sequence[bool] = ()  # which texts need alignments; none if empty
     scores: bool = True  # whether scores are needed
+    terminology: Mapping[str, str] = dataclasses.field(default_factory=dict)  # for all texts
     confidence: bool = False  # whether the guaranteed translations are judged, if the model can
 
     def __post_init__(self):
@@ -28,6 +30,15 @@ class SearchRequest:
             require_one_each(self.texts, self.target_prefixes, "target_prefixes")
         if self.required_phrases is not None:
             require_one_each(self.texts, self.required_phrases, "required_phrases")
+
+    def all_phrases(self) -> list[list[str]]:
+        """Returns for each text the phrases that are required, and those of its terms."""
+        required = self.required_phrases or [()] * len(self.texts)
+        terms = terms_in(self.texts, self.terminology)
+        return [
+            list(dict.fromkeys([*phrases, *phrases_of(found)]))
+            for phrases, found in zip(required, terms, strict=True)
+        ]
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":
         """Returns the request for some of the texts."""

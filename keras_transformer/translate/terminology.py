@@ -1,12 +1,21 @@
-"""Required phrases for translations, from a terminology."""
+"""Terms of a terminology: where they occur in texts, and whether forcing them spoils a sentence."""
 
+import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from keras_transformer.errors import require
+from keras_transformer.language_codes import CODE_PATTERN
+from keras_transformer.translate.answers import Translation
+from keras_transformer.vocabulary.terms import Term
+
+_code = re.compile(rf"(?:{CODE_PATTERN})?")
+# How much log-probability per subword a sentence may lose by forced terms. Most sentences that lose
+# more are spoiled: docs/measurements/terms.md.
+MAX_LOSS = 0.75
 
 
-def check_terminology(terminology: dict[str, str] | None) -> None:
+def check_terminology(terminology: Mapping[str, str] | None) -> None:
     """Raises InputError for an empty phrase; None means no terminology."""
     for source, target in (terminology or {}).items():
         has_phrases = source.strip() and target.strip()
@@ -14,18 +23,36 @@ def check_terminology(terminology: dict[str, str] | None) -> None:
         require(has_phrases, "terminology", rule, repr({source: target}))
 
 
-def required_phrases_of(
-    texts: Iterable[str], terminology: dict[str, str] | None
-) -> list[list[str]] | None:
-    """Returns the target phrases for the source phrases that occur as whole words in each text.
+def terms_in(texts: Iterable[str], terminology: Mapping[str, str] | None) -> list[list[Term]]:
+    """Returns the terms whose source phrases occur as whole words in each text, in order.
 
-    Among overlapping phrases, the first one counts, or the longest. Returns None without a
-    terminology.
+    A language code at the beginning of a text has no terms. Of overlapping phrases, the first one
+    counts, or the longest.
     """
     if not terminology:
-        return None
+        return [[] for _ in texts]
     longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-    # Each phrase in a text once, in order.
-    matches = [dict.fromkeys(pattern.findall(text)) for text in texts]
-    return [[terminology[phrase] for phrase in phrases] for phrases in matches]
+    return [
+        [
+            Term(*match.span(), terminology[match[0]])
+            for match in pattern.finditer(text, _code.match(text).end())
+        ]
+        for text in texts
+    ]
+
+
+def phrases_of(terms: Iterable[Term]) -> list[str]:
+    """Returns the different target phrases of terms, in order."""
+    return list(dict.fromkeys(term.target for term in terms))
+
+
+def spoils(forced: Translation, free: Translation) -> bool:
+    """Whether a translation with forced terms is much less probable than the one without them."""
+    lost = free.log_prob / free.tokens - forced.log_prob / forced.tokens
+    return lost > MAX_LOSS
+
+
+def marked_as_free(answers: Sequence[Translation]) -> list[Translation]:
+    """Returns the answers of a search without terms, marked as such."""
+    return [dataclasses.replace(answer, without_terms=True) for answer in answers]

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,12 @@ from keras_transformer.translate.answers import (
 from keras_transformer.translate.batches import length_batches, longer_lengths
 from keras_transformer.translate.minimum_risk import by_utility
 from keras_transformer.translate.search_request import SearchRequest
+from keras_transformer.translate.terminology import (
+    check_terminology,
+    marked_as_free,
+    spoils,
+    terms_in,
+)
 from keras_transformer.translate.texts import (
     EncodedTexts,
     as_text,
@@ -48,6 +54,7 @@ from keras_transformer.translate.texts import (
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.sentencepiece_models import SPACES
 from keras_transformer.vocabulary.subwords import has_unknown, spelled
+from keras_transformer.vocabulary.terms import encode_with_terms, has_terms
 
 if TYPE_CHECKING:
     import keras
@@ -67,6 +74,7 @@ class Translator:
         config: the DecodingConfig, `card.decoding`.
         target_languages: a multi-directional model's target languages, as `translate` takes them;
             empty for other models.
+        knows_terms: whether the model was trained with terms in its source.
 
     Raises:
         InputError: if the beam size exceeds the vocabulary size.
@@ -91,6 +99,8 @@ class Translator:
         self.target_limit = limits.target
         self._make_model = make_model
         self.target_languages = tuple(target_languages_of(card.description.task_options))
+        is_trained = has_terms(card.description.task_options)
+        self.knows_terms = is_trained and len(vocabularies.source.term_ids) > 0
         self._has_codes = len(self.target_languages) > 0
         self._code_pattern = re.compile(pattern_of(self.target_languages))
 
@@ -143,6 +153,7 @@ class Translator:
         scores: bool = True,
         to: str | None = None,
         confidence: bool = False,
+        terminology: Mapping[str, str] | None = None,
     ) -> list[list[Translation]]:
         """Returns one to `beam_size` translations of each text, best first.
 
@@ -160,11 +171,17 @@ class Translator:
             to: the target language, such as "de", if the model has several; see `with_codes`.
             confidence: whether to return only the guaranteed translations, with the probability
                 that each is good; None without a calibration (evaluation/calibration.py).
+            terminology: source phrase -> how to translate it, where it occurs as whole words. A
+                model that was trained with terms inflects them as the sentence requires. With other
+                models, translations contain them as they are, but for sentences that they would
+                spoil; see `search`.
 
         Raises:
             InputError: if the model's weights are not finite, prefixes or phrases do not fit,
-                `texts` is a single string, or the language is missing or unknown.
+                `texts` is a single string, the language is missing or unknown, or the model cannot
+                use a terminology.
         """
+        self.check_terms(terminology)
         texts = self.with_codes(texts, to)
         if target_prefixes is not None:
             target_prefixes = as_texts(target_prefixes, "target_prefixes")
@@ -176,10 +193,28 @@ class Translator:
             target_prefixes,
             required_phrases,
             aligned=[aligned] * len(texts),
+            terminology=terminology or {},
             scores=scores,
             confidence=confidence,
         )
         return self.search(request, progress)
+
+    def check_terms(self, terminology: Mapping[str, str] | None) -> None:
+        """Checks a terminology; None and an empty one mean no terminology.
+
+        Raises:
+            InputError: if the model cannot use any, or its vocabulary cannot spell a target phrase.
+        """
+        if not terminology:
+            return
+        check_terminology(terminology)
+        can_force = "constrain_ids" in self.engine.functions
+        rule = (
+            "must be used with a model of data that was prepared with augment=terms:0.5, or with "
+            "one that runs in TensorFlow, exported with constraints"
+        )
+        require(self.knows_terms or can_force, "terminology", rule, "another model")
+        self.phrase_ids(list(terminology.values()), "terminology")
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
         """Prepends a language code to texts, as models with several target languages expect.
@@ -228,8 +263,45 @@ class Translator:
         """Returns the translations of a SearchRequest's texts, best first; see `translate`.
 
         Texts that are aligned or judged only have the guaranteed translations.
+
+        A model that was trained with terms reads those of a terminology in its source. With any
+        other, the search is forced to use them, which may spoil a sentence: one that becomes much
+        less probable is translated without its terms, and marked as `without_terms`.
         """
-        sources = self._encode_sources(request.texts)
+        if self.knows_terms or not request.terminology:
+            return self._search(request, progress)
+        return self._search_with_forced_terms(request, progress)
+
+    def _search_with_forced_terms(
+        self, request: SearchRequest, progress: bool
+    ) -> list[list[Translation]]:
+        """Searches without terms, and again for texts that have some."""
+        terms = terms_in(request.texts, request.terminology)
+        with_terms = [index for index, found in enumerate(terms) if found]
+        scores = request.scores or len(with_terms) > 0
+        free_request = dataclasses.replace(request, terminology={}, scores=scores)
+        answers = self._search(free_request, progress)
+        phrases = request.all_phrases()
+        fitting = []
+        for index in with_terms:
+            if self._has_room(request.texts[index], phrases[index]):
+                fitting.append(index)
+            else:
+                answers[index] = marked_as_free(answers[index])
+        forced_request = dataclasses.replace(free_request, required_phrases=phrases)
+        forced = self._search(forced_request.select(fitting), progress)
+        for index, row in zip(fitting, forced, strict=True):
+            is_spoiled = spoils(row[0], answers[index][0])
+            answers[index] = marked_as_free(answers[index]) if is_spoiled else row
+        return answers
+
+    def _has_room(self, text: str, phrases: Sequence[str]) -> bool:
+        """Whether a translation of a text has room for phrases."""
+        (ids,) = self._encode_sources([text]).ids
+        return sum(map(len, self.phrase_ids(phrases, "terminology"))) <= self._room(ids)
+
+    def _search(self, request: SearchRequest, progress: bool) -> list[list[Translation]]:
+        sources = self._encode_with_terms(request)
         is_judged = request.confidence and self.card.calibration is not None
         by_token = request.scores or is_judged
         id_request = Request(
@@ -368,6 +440,20 @@ class Translator:
         """Encodes sources as at most `source_limit` ids with EOS."""
         return with_eos(encoded(self.vocabularies.source, texts), self.source_limit)
 
+    def _encode_with_terms(self, request: SearchRequest) -> EncodedTexts:
+        """Encodes the texts of a request with their terms, as far as there is room."""
+        sources = self._encode_sources(request.texts)
+        if not request.terminology:
+            return sources
+        rows = []
+        terms = terms_in(request.texts, request.terminology)
+        for text, ids, found in zip(request.texts, sources.ids, terms, strict=True):
+            row = encode_with_terms(
+                self.vocabularies.source, text, ids.tolist(), found, self.source_limit
+            )
+            rows.append(np.array(row, np.int32))
+        return sources._replace(ids=rows)
+
     def _encode_pairs(
         self, sources: Sequence[str], targets: Iterable[str]
     ) -> tuple[EncodedTexts, EncodedTexts]:
@@ -427,9 +513,13 @@ class Translator:
 
     def _require_room(self, source: np.ndarray, count: int, text: str, argument: str) -> None:
         """Rejects text that leaves no room for a translation's EOS."""
-        room = min(len(source) + self.config.extra_length, self.target_limit) - 1
+        room = self._room(source)
         rule = f"must have at most {room} subwords for the sentence"
         require(count <= room, argument, rule, f"{count}: {shown(text)}")
+
+    def _room(self, source: np.ndarray) -> int:
+        """Returns how many subwords a translation may have, without EOS."""
+        return min(len(source) + self.config.extra_length, self.target_limit) - 1
 
     def _align_guaranteed(
         self,

@@ -27,6 +27,7 @@ class Shouter:
     def document_translator(self, language, case, terminology, to, counts, confidence):
         def translate(texts, aligned):
             self.calls.append(list(texts))
+            counts.without_terms += sum("spoiled" in text for text in texts)
             if confidence:
                 counts.add(
                     Translation(text, None, None, 1, confidence=len(text) / 10) for text in texts
@@ -233,6 +234,14 @@ def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
     run(WRAPPED_LINES, format="text")
     run(b"A sentence.\nAnother one.\n")
     assert "format=" not in capsys.readouterr().err
+
+
+def test_sentences_that_terms_would_spoil_are_counted(run, capsys):
+    done = run(b"spoiled. a.\nb spoiled.\n", terminology={"a": "b"})
+    assert done.result["without_terms"] == 2
+    assert "in.txt: 2 sentences: translated without terms" in capsys.readouterr().err
+    assert run(b"a.\n").result["without_terms"] == 0
+    assert "terms" not in capsys.readouterr().err
 
 
 def test_doubtful_sentences_are_counted(run, capsys):

@@ -30,6 +30,11 @@ class Shouter:
         self.checkpoint = {"step": 7}
         self.card = types.SimpleNamespace(calibration="of a model")
         self.calls = []
+        self.terms = []
+
+    def check_terms(self, terminology):
+        if terminology == {"refused": "r"}:
+            raise InputError("terminology", "must not be used", "refused")
 
     def with_codes(self, texts, to):
         if to not in (None, "de"):
@@ -53,7 +58,9 @@ class Shouter:
         scores=True,
         to=None,
         confidence=False,
+        terminology=None,
     ):
+        self.terms.append(terminology)
         if to is not None:
             sentences = [f"{to}: {sentence}" for sentence in sentences]
         self.calls.append(list(sentences))
@@ -71,7 +78,11 @@ class Shouter:
             return [[Translation(s.upper(), -0.5, -1.0, 2, pair=PAIR)] for s in sentences]
         return [
             [
-                Translation(s.upper(), -0.5, -1.0, 3, "long" in s, "endless" in s),
+                Translation(
+                    s.upper(),
+                    *(-0.5, -1.0, 3, "long" in s, "endless" in s),
+                    without_terms="spoiled" in s,
+                ),
                 Translation(s[::-1], -1.25, -2.5, 3),
             ]
             for s in sentences
@@ -89,8 +100,13 @@ def run(tmp_path, monkeypatch):
             functools.partial(LinesConfig, **settings),
             *(content, tmp_path, monkeypatch, streams),
         )
-        calls = translator.calls
-        return types.SimpleNamespace(result=result, error=error, output=output, calls=calls)
+        return types.SimpleNamespace(
+            result=result,
+            error=error,
+            output=output,
+            calls=translator.calls,
+            terms=translator.terms,
+        )
 
     return translate
 
@@ -154,18 +170,20 @@ def test_lines_with_the_beginnings_of_their_translations(run):
     assert done.calls == [["ab", "e", "f", ""]]
 
 
-def test_lines_with_terms_require_phrases(run):
-    terminology = {"red": "r", "red car": "rc", "car": "k", "C++": "c", "a.b": "x"}
-    lines = {
-        "a red car, a red car and a car": ["rc", "k"],
-        "Red cars are reddish, not a_car": [],
-        "(red)C++.": ["r", "c"],
-        "a.b axb": ["x"],
-        "": [],
-    }
-    done = run("".join(f"{line}\n" for line in lines).encode(), terminology=terminology)
-    wanted = [f"{line}{phrases}".upper() for line, phrases in lines.items()]
-    assert done.output.decode().splitlines() == wanted
+def test_lines_are_translated_with_terms(run):
+    done = run(b"a red car\n", terminology={"red": "r"})
+    assert done.terms == [{"red": "r"}] and run(b"a\n").terms == [None]
+    done = run(b"a\n", terminology={"refused": "r"})
+    check(done.error, "terminology", "refused")
+    assert done.terms == []
+
+
+def test_lines_that_terms_would_spoil_are_named(run, capsys):
+    done = run(b"a\nspoiled\nb\nspoiled\n", terminology={"a": "b"})
+    assert done.result["without_terms"] == 2
+    assert ": lines 2, 4: translated without terms" in capsys.readouterr().err
+    assert run(b"a\n").result["without_terms"] == 0
+    assert "terms" not in capsys.readouterr().err
 
 
 def test_chunks_bound_what_is_held(run, monkeypatch):

@@ -12,6 +12,7 @@ from keras_transformer.errors import require
 from keras_transformer.languages import model_languages
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import Translation
+from keras_transformer.translate.terminology import phrases_of, terms_in
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
@@ -72,6 +73,7 @@ class FakeTranslator:
         aligned=False,
         required_phrases=(),
         confidence=False,
+        terminology=None,
     ):
         self.calls.append(list(sentences))
         self.before_call()
@@ -84,6 +86,9 @@ class FakeTranslator:
             fits = len(required_phrases) == len(sentences)
             require(fits, "required_phrases", "must be as many as texts", len(required_phrases))
             return [[translation("+".join(row), -0.5, -1.25)] for row in required_phrases]
+        if terminology:
+            terms = terms_in(sentences, terminology)
+            return [[translation("+".join(phrases_of(row)), -0.5, -1.25)] for row in terms]
         if aligned:
             pair = Pair(["b", "</s>"], [-0.125, -1.125], "0-0")
             return [[translation("b", -0.5, -1.25, pair=pair)] for _ in sentences]

@@ -340,7 +340,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.PDF"), 400, "as .docx, or its text as .txt", '"a.PDF"'),
         (lambda: file_form(b"%PDF-1.7"), 400, "cat.txt must be text; open it", "a PDF"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
-        (lambda: file_form(beam="4"), 400, "file, source, target, terminology, review_below, api_key", '"beam"'),
+        (lambda: file_form(beam="4"), 400, "terminology, review_below, api_key", '"beam"'),
     ],
 )
 def test_refused_files(translator, form, status, about, received):

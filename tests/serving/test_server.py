@@ -147,19 +147,13 @@ def test_a_second_interruption_does_not_wait_for_the_model():
         assert process.wait(timeout=60) == -signal.SIGINT
 
 
-@pytest.mark.parametrize("wrong", ["required_phrases", "terminology"])
-def test_terms_that_the_model_cannot_keep_to_are_refused_at_once(translator, wrong):
-    """An engine without required phrases, and terms that the vocabulary cannot spell."""
+def test_terms_that_the_model_cannot_use_are_refused_at_once(translator):
+    def check_terms(terms):
+        require(terms == {"a dog": "ein Hund"}, "terminology", "must be spelled", terms)
 
-    def translate(texts, required_phrases=None, **_):
-        require(required_phrases is None or wrong != "required_phrases", wrong, "must not", "x")
-
-    def phrase_ids(phrases, argument):
-        require(phrases == ["ein Hund"], argument, "must be spelled", phrases)
-
-    translator.translate, translator.phrase_ids = translate, phrase_ids
+    translator.check_terms = check_terms
     terms = {"pets": {"a dog": "ein Hund"}, "cars": {"a car": "\N{AUTOMOBILE}"}}
-    with listening_socket("127.0.0.1", 0) as listening, refused(wrong):
+    with listening_socket("127.0.0.1", 0) as listening, refused("terminology", "a car"):
         serve(translator, listening, "127.0.0.1", Limits(), terminologies=terms)
 
 

@@ -27,14 +27,18 @@ from keras_transformer.search.weights import variables_of
 from keras_transformer.store.stored_model import trained_model
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import describe_unknown_training
+from keras_transformer.translate import terminology
 from keras_transformer.translate.answers import Translation, translations
 from keras_transformer.translate.batches import length_batches
 from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.translator import Translator
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import TERM_MARKS
 from tests.documents.archives import archive, content_of
 from tests.refusals import refused
 from tests.small_models import (
     VOCAB_SIZE,
+    Characters,
     engine_of,
     log_probs_of,
     search,
@@ -588,12 +592,154 @@ def test_the_search_aligns_the_sentences_of_documents(translator_of, model):
     assert engine.calls == {"search": 1, "explain": 1}
 
 
-def test_terminology_of_documents(translator_of, model):
+def test_forced_terms(translator_of, model, monkeypatch):
+    monkeypatch.setattr(terminology, "MAX_LOSS", math.inf)
     translator = translator_of(model)
-    found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
-    phrases = [["xyz"], []]
-    wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
-    assert "xyz" in found and found == " ".join(map(in_document, wanted))
+    assert not translator.knows_terms
+    terms = {"ab": "xyz", "fg": "q"}
+    texts = ["ab cde.", "Fgh", "ab fg ab"]
+    phrases = [["xyz"], [], ["xyz", "q"]]
+    found = translator.translate(texts, terminology=terms)
+    for answer, wanted in zip(
+        found, translator.translate(texts, required_phrases=phrases), strict=True
+    ):
+        assert_same_answer(answer, wanted)
+    assert_same_answer(found[1], translator.translate(texts[1:2])[0])
+    both = translator.translate(texts, required_phrases=[["u"], ["v"], []], terminology=terms)
+    for (best, *_), (required, *_) in zip(both, [["u", "xyz"], ["v"], ["xyz", "q"]], strict=True):
+        assert all(phrase in best.text for phrase in required) and not best.without_terms
+    document = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
+    assert "xyz" in document and document == " ".join(map(in_document, found[:2]))
+    (unscored,) = translator.translate(["Fgh"], scores=False, terminology=terms)
+    assert unscored[0].text == found[1][0].text
+
+
+def test_sentences_that_terms_would_spoil_are_translated_without(translator_of, model, monkeypatch):
+    monkeypatch.setattr(terminology, "MAX_LOSS", -math.inf)
+    translator = translator_of(model)
+    texts = ["ab cde.", "Fgh"]
+    spoiled, other = translator.translate(texts, terminology={"ab": "xyz"})
+    free = translator.translate(texts)
+    assert [best.without_terms for best in spoiled] == [True] * 2 and not other[0].without_terms
+    assert [best.text for best in spoiled] == [best.text for best in free[0]]
+    counts = translator.new_counts()
+    documents = translator.document_translator(terminology={"ab": "xyz"}, counts=counts)
+    parts = read_document("ab cde. Fgh", "text", "en").parts
+    assert "".join(documents.translate(parts)) == " ".join(map(in_document, free))
+    assert counts.without_terms == 1
+
+
+def test_terms_without_room_in_their_sentence_are_left_out(translator_of, model, monkeypatch):
+    monkeypatch.setattr(terminology, "MAX_LOSS", math.inf)
+    translator = translator_of(model)
+    long, short = translator.translate(["ab", "cd"], terminology={"ab": "x" * 8, "cd": "x" * 7})
+    assert long[0].without_terms and long[0].text == translator.translate(["ab"])[0][0].text
+    assert not short[0].without_terms and "x" * 7 in short[0].text
+
+
+@pytest.mark.parametrize(
+    ("terms", "received"), [({"a": "\u00e9"}, '["\u00e9"]'), ({"a": " "}, "{'a': ' '}")]
+)
+def test_terms_that_cannot_be_spelled_are_refused(translator_of, model, terms, received):
+    for use in (translator_of(model).translate, translator_of(model).translate_document):
+        with refused("terminology", received):
+            use(["b"] if use.__name__ == "translate" else "b", terminology=terms)
+
+
+def test_engines_without_forced_terms_refuse_them(translator_of, model):
+    translator = translator_of(model)
+    translator.engine = CountingEngine(translator.engine)
+    translator.engine.functions = ("search_ids",)
+    with refused("terminology", "another model"):
+        translator.translate(["b"], terminology={"a": "x"})
+    translator.check_terms({})
+    assert translator.translate(["b"], terminology={})
+
+
+class CharactersWithTerms(Characters):
+    """Characters of which three are the marks of terms."""
+
+    term_ids = (5, 6, 7)
+    pieces = (
+        *Characters.pieces[:5],
+        *TERM_MARKS,
+        *Characters.pieces[8:36],
+        "▁",
+        *map(chr, range(33, 128)),
+    )
+
+    def written(self, rows):
+        """The sources that an engine gets, with the marks as "[", "=" and "]"."""
+        texts = self.decode([row.tolist() for row in rows])
+        return [text.translate({1: "[", 2: "=", 3: "]"}) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def trained_with_terms(model):
+    vocabulary = CharactersWithTerms()
+    options = DecodingConfig(beam_size=2, extra_length=5, max_source_length=20)
+    vocabularies = VocabularyPair(vocabulary, vocabulary)
+    translator = translator_with(model, vocabularies, options, task_options={"terms": True})
+    translator.config = dataclasses.replace(options, n_best=1)
+    return translator
+
+
+def requests_of(translator, monkeypatch):
+    """The requests that an engine gets from here on."""
+    requests = []
+    search = translator.engine.search
+
+    def noted(request):
+        requests.append(request)
+        return search(request)
+
+    monkeypatch.setattr(translator.engine, "search", noted)
+    return requests
+
+
+def test_terms_are_written_into_the_source(trained_with_terms, monkeypatch):
+    translator = trained_with_terms
+    assert translator.knows_terms
+    requests = requests_of(translator, monkeypatch)
+    texts = ["ab cd ab", "e <term> f", ""]
+    translator.translate(texts, terminology={"ab": "xy", "ab cd": "z"})
+    (request,) = requests
+    written = translator.vocabularies.source.written(request.ids)
+    assert sorted(written) == ["", "[ab cd=z] [ab=xy]", "e <term> f"]
+    assert request.phrases is None and not any(request.aligned)
+    longest = "ab" + " c" * 8  # 18 subwords: no room for a term
+    translator.translate([longest], terminology={"ab": "xy"})
+    assert translator.vocabularies.source.written(requests[1].ids) == [longest]
+
+
+def test_alignments_are_those_of_the_source_without_terms(trained_with_terms, monkeypatch):
+    translator = trained_with_terms
+    requests = requests_of(translator, monkeypatch)
+    ((answer,),) = translator.translate(["ef ab cd"], aligned=True, terminology={"ab": "xy"})
+    assert "".join(answer.pair.source_pieces) == "ef▁ab▁cd</s>"
+    assert answer.pair.source_words == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    source = requests[0].ids[0]
+    (row,) = translator.vocabularies.target.encode([answer.text])
+    (plain,) = translator.engine.explain([source], [np.array([*row, EOS_ID])]).alignment
+    # e f _ [ a b = x y ] _ c d </s>, at the positions of e f _ a b _ c d </s>
+    positions = [0, 1, 2, 3, 3, 4, 4, 4, 4, 4, 5, 6, 7, 8]
+    assert answer.pair.alignment == [positions[at] for at in plain[: answer.tokens]]
+
+
+def test_a_document_with_terms_keeps_its_marks(trained_with_terms):
+    document = trained_with_terms.translate_document(
+        "ef *ab* cd", "markdown", terminology={"ab": "xy"}
+    )
+    ((free, *_),) = trained_with_terms.translate(["ef ab cd"], terminology={"ab": "xy"})
+    assert document.replace("*", "").split() == in_document([free]).replace("*", "").split()
+
+
+def test_a_vocabulary_with_marks_is_not_enough(model):
+    """A model that was not trained with terms would copy marks that it does not know."""
+    vocabulary = CharactersWithTerms()
+    options = DecodingConfig(beam_size=2, extra_length=5, max_source_length=20)
+    vocabularies = VocabularyPair(vocabulary, vocabulary)
+    assert not translator_with(model, vocabularies, options).knows_terms
 
 
 def test_a_memory_answers_what_it_has(translator_of, model):
@@ -646,7 +792,8 @@ def test_corrections_come_before_a_memory_and_count_at_once(translator_of, model
     assert translator.translate(["ab cd"])[0][0].text == "xyz"
 
 
-def test_terms_of_documents_overrule_a_memory_without_them(translator_of, model):
+def test_terms_of_documents_overrule_a_memory_without_them(translator_of, model, monkeypatch):
+    monkeypatch.setattr(terminology, "MAX_LOSS", math.inf)
     translator = translator_of(model).with_memory({"ab {x}.": "{x} cde.", "f.": "g."})
     found = translator.translate_document("ab {y}. f.", terminology={"f": "xyz"})
     assert found.startswith("{y} cde. ") and "xyz" in found
