@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from keras_transformer.documents import placeholders
 from keras_transformer.documents.marked import UNSEEN
-from keras_transformer.documents.placeholders import PLACEHOLDER
 from keras_transformer.documents.sentences import is_unspaced
 from keras_transformer.language_codes import CODE_PATTERN
 
@@ -190,8 +190,8 @@ def _words(text: str) -> list[str]:
 
 def _with_placeholders(text: str, entry: _Entry, form: _Form) -> str:
     """Replaces the placeholders of a sentence in the memory by those of a similar one."""
-    replaced = dict(zip(entry.placeholders, form.placeholders, strict=False))
-    return PLACEHOLDER.sub(lambda match: replaced.get(match[0], match[0]), text)
+    own = dict(zip(entry.placeholders, form.placeholders, strict=False))
+    return placeholders.replaced(text, lambda match: own.get(match[0], match[0]))
 
 
 def _without_code(text: str) -> str:
@@ -205,6 +205,6 @@ def _form(text: str) -> _Form:
     def number(match: re.Match) -> str:
         return f"\0{numbers.setdefault(match[0], len(numbers))}\0"
 
-    words = PLACEHOLDER.sub(number, _without_code(text))
+    words = placeholders.replaced(_without_code(text), number)
     code = _CODE.match(text)[0].strip()
     return _Form(code, words, tuple(numbers))

@@ -5,6 +5,7 @@ from text mark them themselves.
 """
 
 import re
+from collections.abc import Callable
 
 from keras_transformer.documents.segments import Segment
 
@@ -59,6 +60,11 @@ def with_placeholders(segment: Segment) -> Segment:
     if not _SIGN.search(text):
         return segment
     return segment.with_marks([match.span() for match in PLACEHOLDER.finditer(text)])
+
+
+def replaced(text: str, replace: Callable[[re.Match], str]) -> str:
+    """Returns a text with each placeholder replaced by what `replace` returns."""
+    return PLACEHOLDER.sub(replace, text) if _SIGN.search(text) else text
 
 
 def with_conversions(segment: Segment) -> Segment:
