@@ -37,7 +37,7 @@ http {{
 """
 
 
-def configured(folder, port, server_port):
+def configured(folder, port, server_port, changed):
     """Writes the configuration and a certificate."""
     (guide,) = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     for old, new in {
@@ -45,6 +45,7 @@ def configured(folder, port, server_port):
         "/etc/ssl/": f"{folder}/",
         "127.0.0.1:8501": f"127.0.0.1:{server_port}",
         "127.0.0.1:8502": f"127.0.0.1:{server_port}",
+        **changed,
     }.items():
         assert old in guide
         guide = guide.replace(old, new)
@@ -55,13 +56,14 @@ def configured(folder, port, server_port):
     subprocess.run(command, check=True, capture_output=True)
 
 
-def proxied(translator, folder, scenario):
+def proxied(translator, folder, scenario, changed=None):
     """Runs `scenario(client)` against nginx in front of a server that answers local names only."""
 
     async def run():
         listening = listening_socket("127.0.0.1", 0)
         address = free_addresses(1)[0]
-        configured(folder, address.rpartition(":")[2], listening.getsockname()[1])
+        port = address.rpartition(":")[2]
+        configured(folder, port, listening.getsockname()[1], changed or {})
         service = Service(translator, Limits(), allowed_names("127.0.0.1", listening))
         command = [NGINX, "-p", str(folder), "-c", "nginx.conf"]
         async with answering(service, listening):
@@ -119,3 +121,15 @@ def test_the_proxy_limits_what_a_client_may_send(translator, tmp_path):
 
     statuses = proxied(translator, tmp_path, scenario)
     assert set(statuses) == {200, 503} and statuses.count(200) >= 20
+
+
+@pytest.mark.parametrize(("allowed", "status"), [("192.0.2.0/24", 403), ("127.0.0.1", 404)])
+def test_the_proxy_decides_who_may_correct(translator, tmp_path, allowed, status):
+    async def scenario(client):
+        correction = {"source": "A cat.", "translation": "Eine Katze."}
+        answer = await client.post("/corrections", json=correction)
+        assert answer.status == status
+        if status == 404:  # from the server, which has no corrections
+            assert "corrections" in (await answer.json())["error"]
+
+    proxied(translator, tmp_path, scenario, {"192.0.2.0/24": allowed})
