@@ -219,7 +219,7 @@ class Service:
     async def translate(self, request: web.Request) -> web.Response:
         """Translates sentences or documents: the three kinds of requests above."""
         fields = await self._read_fields(request)
-        await asyncio.to_thread(self.corrections.refresh)
+        await self._refresh_corrections()
         if is_libretranslate(fields):
             return json_response(await self._libretranslate(fields))
         if "document" in fields:
@@ -299,7 +299,7 @@ class Service:
         self._require_translations()
         request = request.clone(client_max_size=self.limits.max_file_bytes)
         fields = await self._read_body(request, self.limits.file_refusal)
-        await asyncio.to_thread(self.corrections.refresh)
+        await self._refresh_corrections()
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
@@ -341,6 +341,11 @@ class Service:
         work = functools.partial(change, await self._read_fields(request))
         (answer,) = await self._submit(self._memory_calls, [work], error_status=400)
         return json_response(answer)
+
+    async def _refresh_corrections(self) -> None:
+        """Reads the file of corrections again if another program has changed it."""
+        if self.corrections.is_available:
+            await asyncio.to_thread(self.corrections.refresh)
 
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention for a sentence and its translation."""

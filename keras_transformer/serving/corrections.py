@@ -61,9 +61,6 @@ class NoCorrections:
 
     is_available = False
 
-    def refresh(self) -> None:
-        """Does nothing: there is no file."""
-
     def add(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Raises a RequestError: 404."""
         return self.remove(fields)

@@ -19,6 +19,7 @@ from keras_transformer.serving import server
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import allowed_names, listening_socket, serve
 from tests.refusals import refused
+from tests.serving.running import corrections_in
 
 # Serves a translator that tells when it is called, and answers when a line of stdin lets it.
 PROGRAM = """
@@ -155,6 +156,21 @@ def test_terms_that_the_model_cannot_use_are_refused_at_once(translator):
     terms = {"pets": {"a dog": "ein Hund"}, "cars": {"a car": "\N{AUTOMOBILE}"}}
     with listening_socket("127.0.0.1", 0) as listening, refused("terminology", "a car"):
         serve(translator, listening, "127.0.0.1", Limits(), terminologies=terms)
+
+
+@pytest.mark.parametrize(("host", "warnings"), [("127.0.0.1", 0), ("0.0.0.0", 1)])
+def test_a_server_for_others_warns_that_they_may_correct(
+    translator, tmp_path, monkeypatch, caplog, host, warnings
+):
+    async def end(service, listening, host):
+        assert service.corrections.is_available
+
+    monkeypatch.setattr(server, "_serve", end)
+    translator.score = lambda sources, targets: None
+    corrections = corrections_in(tmp_path / "corrections.tmx")
+    with listening_socket(host, 0) as listening:
+        serve(translator, listening, host, Limits(), corrections=corrections)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings
 
 
 def test_port_in_use():
