@@ -48,12 +48,12 @@ flags.DEFINE_string(
 )
 ADVANCED.update(("runner", "pipeline_options"))
 
-OF_DATASETS = "dataset="  # begins the headings of flags for some data sets
+DATASET_HEADING = "dataset="  # begins the headings of flags for some data sets
 # Sources inherit the options that they share, whose flags are defined once.
 bases = [base for options in SOURCES.values() for base in options.__mro__]
 for group in dict.fromkeys(filter(dataclasses.is_dataclass, bases)):
     datasets = [name for name, options in SOURCES.items() if issubclass(options, group)]
-    define_flags(group, f"{OF_DATASETS}{' or '.join(datasets)}")
+    define_flags(group, f"{DATASET_HEADING}{' or '.join(datasets)}")
 SELECTION = "selection of training pairs"
 define_flags(SelectionConfig, SELECTION)
 define_flags(PreparationConfig, "vocabulary and records")
@@ -124,8 +124,10 @@ def is_relevant(heading: str) -> bool:
     kind, colon, _ = (FLAGS.dataset or "files").partition(":")
     if heading == SELECTION:
         return kind != "treebank"
-    datasets = heading.removeprefix(OF_DATASETS).split(" or ")
-    return not heading.startswith(OF_DATASETS) or (f"{kind}:NAME" if colon else kind) in datasets
+    if not heading.startswith(DATASET_HEADING):
+        return True
+    datasets = heading.removeprefix(DATASET_HEADING).split(" or ")
+    return (f"{kind}:NAME" if colon else kind) in datasets
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class SampleAnswers:
         self.sources = [sources[n] for n in chosen]
         self.references = [references[n] for n in chosen]
         by_length = sorted(range(len(chosen)), key=lambda n: len(self.sources[n]))
-        self.told = by_length[len(chosen) // 4]  # a rather short one
+        self.logged = by_length[len(chosen) // 4]  # a rather short one
         self.vocabularies = vocabularies
         self.task_options = task_options
         task = TASKS["translation" if task_options is None else "parsing"]
@@ -114,7 +114,7 @@ class SampleAnswers:
             f1 = parsing_scores([best.tree for best in answers], self.references)["f1"]
             repaired = sum(best.repairs.total > 0 for best in answers)
             scores = {"f1": f1, "repaired": percent(repaired, len(answers))}
-        logging.info("%s -> %s", self.sources[self.told], texts[self.told])
+        logging.info("%s -> %s", self.sources[self.logged], texts[self.logged])
         rows = list(zip(self.sources, self.references, texts, strict=True))[:SHOWN]
         lines = ["| source | reference | answer |", "|---|---|---|"]
         lines += [f"| {' | '.join(map(_literal, row))} |" for row in rows]

@@ -210,9 +210,9 @@ def _named_vocabularies(folder: Path) -> tuple[Path, Path]:
         return files[0], files[0]
     source_files = [file for file in files if SOURCE_NAMES.search(file.name)]
     target_files = [file for file in files if TARGET_NAMES.search(file.name)]
-    sides_are_told = len(source_files) == len(target_files) == 1 and source_files != target_files
+    sides_are_known = len(source_files) == len(target_files) == 1 and source_files != target_files
     rule = "must contain decoder.yml, or names with src and trg, to tell its vocabularies"
-    require(sides_are_told, None, rule, names, folder)
+    require(sides_are_known, None, rule, names, folder)
     return source_files[0], target_files[0]
 
 

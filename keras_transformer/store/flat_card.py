@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # it imports this module
 FLAT_VERSION = 4
 
 # Fields of the description, and those of them within "data".
-_OF_DESCRIPTION = ("task", "task_options", "preset", "training")
+_DESCRIPTION_FIELDS = ("task", "task_options", "preset", "training")
 _FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
-_OF_DATA = (
+_DATA_FIELDS = (
     "vocabulary",
     "vocabulary_fingerprint",
     "source_vocabulary",
@@ -50,8 +50,8 @@ def flat_card(card: "ModelCard") -> dict[str, Any]:
     has_data = description["vocabulary"] is not None
     return {
         **{name: value for name, value in checkpoint.items() if value is not None},
-        **_selected(description, _OF_DESCRIPTION),
-        "data": _selected(description, _OF_DATA) if has_data else None,
+        **_selected(description, _DESCRIPTION_FIELDS),
+        "data": _selected(description, _DATA_FIELDS) if has_data else None,
         "evaluation": fields.pop("evaluation"),
         **decoding,
         "config": description["model"],
@@ -75,8 +75,8 @@ def nested_card(content: dict[str, Any], place: str | os.PathLike) -> dict[str, 
         "model": content["config"],
         # Those that training always writes are unknown for a .keras file without its directory.
         **dict.fromkeys(("preset", "training", "vocabulary", "max_length")),
-        **_selected(content, _OF_DESCRIPTION),
-        **_selected(data, _OF_DATA),
+        **_selected(content, _DESCRIPTION_FIELDS),
+        **_selected(data, _DATA_FIELDS),
         **_selected(content, _FINGERPRINTS),
     }
     checkpoint = _selected(content, _names(CheckpointInfo))

@@ -49,8 +49,8 @@ def refused(call_program, tmp_path):
     def call(name, *arguments):
         done = call_program(name, *arguments, cwd=tmp_path)
         assert done.code in (1, 2) and done.output == "", arguments
-        told = ("A Transformer learns", "$ ")  # by the quickstart, of what it is about to do
-        lines = [line for line in done.errors.splitlines() if not line.startswith(told)]
+        announced = ("A Transformer learns", "$ ")  # by the quickstart
+        lines = [line for line in done.errors.splitlines() if not line.startswith(announced)]
         (line,) = filter(None, lines)
         assert line.startswith("error: ") and len(line) < 2100 and line.isprintable()
         return line

@@ -168,8 +168,8 @@ def test_an_average_of_more_than_there_are_is_of_all_and_says_so(model_dir, capl
     model, info = checkpoint_weights.restore_model(model_dir, "average:9")
     np.testing.assert_array_equal(model.trainable_variables[0], 3.0)
     assert (info.checkpoint, info.averaged) == ("average:3", 3)
-    told = [record.args for record in caplog.records if record.msg.startswith("averaging")]
-    assert told == [(3, 5), (3, 9)]
+    messages = [record.args for record in caplog.records if record.msg.startswith("averaging")]
+    assert messages == [(3, 5), (3, 9)]
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,8 @@ def test_the_failure_of_another_worker_is_told_in_one_line():
     from keras_transformer.training.cluster import WorkerError
 
     error = WorkerError("worker 1 (here:2)", "has failed", "seed must be 1. Received: 2")
-    told = "strategy=multi_worker: worker 1 (here:2) has failed: seed must be 1. Received: 2"
-    assert str(error) == told
+    message = "strategy=multi_worker: worker 1 (here:2) has failed: seed must be 1. Received: 2"
+    assert str(error) == message
 
 
 @pytest.mark.slow
