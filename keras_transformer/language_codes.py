@@ -3,6 +3,9 @@
 ">>de<< A man rides a bike." is to be translated into German. A code is one id in the vocabulary
 (Johnson et al. 2017, arXiv 1611.04558), and the model reads it as the first id of a sentence.
 Marian models use the same codes.
+
+M2M-100 and NLLB-200 need the source's code, too, as the second id: ">>de<< >>en<< A man rides a
+bike." There, the decoder reads the target's code (TransformerConfig.decoder_reads_code).
 """
 
 import re
@@ -46,11 +49,19 @@ def pattern_of(languages: Iterable[str]) -> str:
     return f">>(?:{'|'.join(map(re.escape, languages))})<<"
 
 
-def options_of(directions: Iterable[Direction]) -> dict[str, Any]:
-    """Returns the task options of a model with several directions, for the next two functions."""
+def options_of(directions: Iterable[Direction], source_codes: bool = False) -> dict[str, Any]:
+    """Returns the task options of a model with several directions, for the next functions.
+
+    Args:
+        directions: the directions.
+        source_codes: whether texts have the codes of their sources, too.
+    """
     directions = list(dict.fromkeys(directions))
     targets = list(dict.fromkeys(direction.target for direction in directions))
-    return {"target_languages": targets, "directions": [list(each) for each in directions]}
+    options = {"target_languages": targets, "directions": [list(each) for each in directions]}
+    if source_codes:
+        options["source_languages"] = list(dict.fromkeys(each.source for each in directions))
+    return options
 
 
 def target_languages_of(task_options: Mapping[str, Any]) -> list[str]:
@@ -60,6 +71,15 @@ def target_languages_of(task_options: Mapping[str, Any]) -> list[str]:
         InputError: if the options are invalid for such a model.
     """
     return _checked(task_options).get("target_languages") or []
+
+
+def source_languages_of(task_options: Mapping[str, Any]) -> list[str]:
+    """Returns the source languages whose codes follow the target's; none if sources have none.
+
+    Raises:
+        InputError: if the options are invalid for such a model.
+    """
+    return _checked(task_options).get("source_languages") or []
 
 
 def directions_of(task_options: Mapping[str, Any]) -> list[Direction]:
@@ -73,5 +93,6 @@ def directions_of(task_options: Mapping[str, Any]) -> list[Direction]:
 
 def _checked(task_options: Mapping[str, Any]) -> Mapping[str, Any]:
     pair = Annotated[list[str], Rule("be two languages", lambda names: len(names) == 2)]
-    kinds = {"target_languages?": list[str], "directions?": list[pair]}
+    languages = ("target_languages?", "source_languages?")
+    kinds = {**dict.fromkeys(languages, list[str]), "directions?": list[pair]}
     return from_json(kinds, task_options, "task_options")

@@ -2,7 +2,7 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.languages import ModelLanguages, is_same, name_of
+from keras_transformer.languages import ModelLanguages, find_language, is_same, name_of
 from keras_transformer.search.config import DecodingConfig
 from tests.small_models import card_of
 
@@ -40,7 +40,28 @@ def test_several_directions():
 
 
 def test_names():
-    assert [name_of(code) for code in ("de", "pt-BR", "xx")] == ["German", "Portuguese", "xx"]
+    names = {
+        "de": "German",
+        "pt-BR": "Brazilian Portuguese",
+        "xx": "xx",
+        "deu_Latn": "German",
+        "zho_Hans": "Chinese",
+        "zho_Hant": "Traditional Chinese",
+        "ace_Latn": "Acehnese",
+        "ace_Arab": "Acehnese (Arab)",
+    }
+    assert {code: name_of(code) for code in names} == names
+
+
+def test_short_names_of_languages():
+    codes = ("deu_Latn", "zho_Hans", "zho_Hant", "arb_Arab", "arb_Latn", "sr", "kas_Arab")
+    found = {"de": "deu_Latn", "zh": "zho_Hans", "zh-Hant": "zho_Hant", "ar": "arb_Arab"}
+    for name, code in {**found, "deu_Latn": "deu_Latn", "sr": "sr"}.items():
+        assert find_language(codes, name) == code
+    for name in ("ks", "deu_Cyrl", "fr", ""):
+        assert find_language(codes[:-1], name) is None
+    assert find_language(("de", "en"), "en-US") is None
+    assert find_language(("cmn_Hans", "zho_Hans"), "zh") is None  # two of them
 
 
 def test_codes_with_regions():

@@ -18,6 +18,7 @@ from keras_transformer.documents.sentence_search import SentenceSearch
 from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
+from keras_transformer.languages import short_code
 from keras_transformer.progress import progress_bar
 from keras_transformer.search.engine import select
 from keras_transformer.search.length_penalty import penalized
@@ -154,7 +155,7 @@ class TextTranslator(Translator):
                 is bytes, and so is the result.
             format: a name in documents.formats.FORMATS; in "text", each line is a paragraph.
             language: the language of the text, such as "en", which determines where sentences end;
-                by default that of the model's data, or English.
+                by default that of `to`, or of the model's data, or English.
             case: "auto" translates sentences in capitals, and titles, as if they were written in
                 sentence case; "keep" passes the text to the model as written.
             terminology: source phrase -> how to translate it; see `translate`.
@@ -233,7 +234,7 @@ class TextTranslator(Translator):
         require(1 <= count <= self.config.beam_size, "count", rule, count)
         self.check_terms(terminology)
         check_language(language)
-        self.with_codes([], to)  # rejects an unsupported language at once
+        direction = self.language_prefix.direction(to)  # rejects an unsupported language at once
         # By expected utility, any translation that the search finds can be the best.
         guaranteed = count if self.config.mbr is None else self.config.guaranteed
 
@@ -256,8 +257,7 @@ class TextTranslator(Translator):
             return self._recall(coded, phrases_of(terms)) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
-        languages = self.card.description.languages or ["en"]
-        limit = self.source_limit - 1 - self._has_codes  # the subwords include EOS and a code
+        limit = self.source_limit - 1 - self.language_prefix.count  # EOS and codes are subwords
         models = [
             Model(
                 functools.partial(sentences.translate, rank),
@@ -267,10 +267,13 @@ class TextTranslator(Translator):
             )
             for rank in range(count)
         ]
-        target = self._only_target if to is None else to
-        return [
-            DocumentTranslator(model, language or languages[0], case, target) for model in models
-        ]
+        known = self.card.description.languages or ["en"]
+        target = self._only_target
+        if direction is not None:
+            known, target = [direction.source, *known], direction.target
+        language = short_code(language or next(filter(None, known)))
+        target = None if target is None else short_code(target)
+        return [DocumentTranslator(model, language, case, target) for model in models]
 
     @functools.cached_property
     def _only_target(self) -> str | None:

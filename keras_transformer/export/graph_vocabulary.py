@@ -42,27 +42,28 @@ class GraphVocabulary(tf.Module):
         self._is_left_out = self._is_code | tf.constant(is_mark)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Maps string [B] to ids int32 [B, None]; a blank text has none, even with a code.
+        """Maps string [B] to ids int32 [B, None]; a blank text has none, even with codes.
 
         Adds no special ids except codes.
         """
         # Before the patterns, which do not match invalid bytes.
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
-        code = f"(?:{pattern_of(self.languages)})?" if self.languages else ""
+        code = f"(?:{pattern_of(self.languages)} ?){{0,2}}" if self.languages else ""
         blank = tf.strings.regex_full_match(texts, code + BLANK_PATTERN)
         texts = tf.where(blank, "", texts)
         if not self.languages or self.kind == "pieces":  # it handles codes itself
             return self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
-        codes, texts = self._split_codes(texts)
+        first, texts = self._split_code(texts)
+        second, texts = self._split_code(texts)
         ids = self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
-        return tf.concat([codes, ids], axis=1)
+        return tf.concat([first, second, ids], axis=1)
 
-    def _split_codes(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Splits texts, string [B], into their codes and the rest.
+    def _split_code(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Splits texts, string [B], into their first code and the rest.
 
         Returns:
-            The ids of the codes, int32 [B, None], empty for texts without a code; and string [B],
-            the texts without codes.
+            The id of the code, int32 [B, None], none for texts without a code; and string [B], the
+            texts without it.
         """
         code = pattern_of(self.languages)
         codes = tf.strings.regex_replace(texts, f"(?s)^({code})?.*", r"\1")
@@ -128,11 +129,17 @@ class _NumberedPieces(tf.Module):
         ids = tf.range(UNK_ID + 1, len(pieces))
         numbers = tf.lookup.KeyValueTensorInitializer(self._pieces[UNK_ID + 1 :], ids)
         self._ids = tf.lookup.StaticHashTable(numbers, UNK_ID)
+        self._known_codes = pattern_of(vocabulary.languages)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        codes = tf.strings.regex_replace(texts, "(?s)^(>>.*?<<)?.*", r"\1")[:, None]
-        codes = tf.ragged.boolean_mask(codes, codes != "")
+        first = tf.strings.regex_replace(texts, "(?s)^(>>.*?<<)?.*", r"\1")
         texts = tf.strings.regex_replace(texts, "(?s)^>>.*?<<", "")
+        pattern = f"(?s)^(?: ?({self._known_codes}))?.*"
+        second = tf.where(first == "", "", tf.strings.regex_replace(texts, pattern, r"\1"))
+        rest = tf.strings.regex_replace(texts, f"^ ?{self._known_codes}", "")
+        texts = tf.where(second == "", texts, rest)
+        codes = tf.stack([first, second], axis=1)  # [B, 2]
+        codes = tf.ragged.boolean_mask(codes, codes != "")
         pieces = tf.concat([codes, self._tokenizer.tokenize(texts)], axis=1)
         return tf.ragged.map_flat_values(self._ids.lookup, pieces)
 

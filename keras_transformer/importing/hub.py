@@ -14,7 +14,7 @@ from typing import NamedTuple
 from absl import logging
 
 from keras_transformer.errors import InputError, install_command, reason
-from keras_transformer.importing.hugging_face import OTHER_FILES, check_supported, weights_file
+from keras_transformer.importing.hugging_face import OTHER_FILES, check_supported, weight_files
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.tensors import require_reader
 from keras_transformer.importing.yaml_map import read_yaml
@@ -40,7 +40,7 @@ def import_from_hub(
     languages: Sequence[str] | None = None,
     revision: str | None = None,
 ) -> dict[str, str | int | None]:
-    """Downloads a Marian model and imports it as a model directory.
+    """Downloads a model and imports it as a model directory.
 
     The directory also gets the model card, and origin.json: where the model comes from. The log
     shows the licence and the page of the model.
@@ -73,7 +73,7 @@ def import_from_hub(
 
 
 def download(repository: str, revision: str | None = None) -> HubModel:
-    """Downloads the files of a model that an import needs, with one file of weights.
+    """Downloads the files of a model that an import needs, with its weights in one format.
 
     Args:
         repository, revision: as for `import_from_hub`.
@@ -95,9 +95,9 @@ def download(repository: str, revision: str | None = None) -> HubModel:
         folder = snapshot_download(repository, revision=model_info.sha, allow_patterns=small_files)
         # What can be checked before hundreds of megabytes are downloaded.
         check_supported(Path(folder))
-        weights = weights_file([file.rfilename for file in model_info.siblings], url)
-        require_reader(Path(weights))
-        snapshot_download(repository, revision=model_info.sha, allow_patterns=[weights])
+        weights = weight_files([file.rfilename for file in model_info.siblings], url)
+        require_reader(Path(weights[0]))
+        snapshot_download(repository, revision=model_info.sha, allow_patterns=weights)
     return HubModel(Path(folder), repository, model_info.sha, url)
 
 

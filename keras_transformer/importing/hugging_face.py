@@ -1,19 +1,22 @@
-"""Marian models and SMaLL-100 in Hugging Face's format.
+"""Marian models, M2M-100, NLLB-200 and SMaLL-100 in Hugging Face's format.
 
-A directory with config.json, weights in one of WEIGHT_FILES, and optionally generation_config.json
-and tokenizer_config.json. Marian's vocabularies are source.spm, target.spm and vocab.json, and
-target_vocab.json if they are separate; see small100.py for SMaLL-100's.
+A directory with config.json, weights in one of WEIGHT_FILES or its parts, and optionally
+generation_config.json and tokenizer_config.json. Marian's vocabularies are source.spm, target.spm
+and vocab.json, and target_vocab.json if they are separate; see m2m100.py for the others'.
 """
 
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from keras_transformer.config import EOS_ID, PAD_ID
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Size, from_json, shown
 from keras_transformer.files.json_files import read_json
-from keras_transformer.importing import small100
+from keras_transformer.importing import m2m100
 from keras_transformer.importing.marian_model import (
     MarianModel,
     make_config,
@@ -21,15 +24,16 @@ from keras_transformer.importing.marian_model import (
     require_values,
 )
 from keras_transformer.importing.sentencepiece_pieces import Pieces, read_pieces
-from keras_transformer.importing.tensors import read_tensors
+from keras_transformer.importing.tensors import StoredTensor, read_tensors
 
-# The first one that a directory has is read: the other packages are smaller than PyTorch.
+# The first one that a directory has is read: the other packages are smaller than PyTorch. A large
+# file may be in parts, such as model-00001-of-00002.safetensors.
 WEIGHT_FILES = ("model.safetensors", "tf_model.h5", "pytorch_model.bin")
 # All other files that are read.
 OTHER_FILES = (
     *("config.json", "generation_config.json", "tokenizer_config.json"),
     *("source.spm", "target.spm", "vocab.json", "target_vocab.json"),
-    *("sentencepiece.bpe.model", small100.TOKENIZER),
+    *(m2m100.SENTENCEPIECE_MODEL, m2m100.SMALL_100, m2m100.TOKENIZER),
 )
 # The options in config.json that are fields of TransformerConfig.
 OPTION_NAMES = {
@@ -93,12 +97,14 @@ LOGITS_BIAS = "final_logits_bias"
 
 
 class _Architecture(NamedTuple):
-    """What distinguishes the models of a "model_type"."""
+    """What distinguishes the models of a kind."""
 
     read_vocabularies: Callable[[Path, dict[str, Any]], tuple[Pieces, Pieces]]
     required_options: dict[str, Any]  # the only values supported
     fields: dict[str, Any]  # of TransformerConfig
     names: dict[str, tuple[str, ...]]  # of tensors outside the layers
+    reads_source_code: bool = False  # whether sources begin with their own language
+    notice: str = ""  # to users
 
 
 def read_hugging_face(path: Path) -> MarianModel:
@@ -113,7 +119,7 @@ def read_hugging_face(path: Path) -> MarianModel:
     has_shared_vocabulary = options.get("share_encoder_decoder_embeddings", True)
     is_tied = options.get("tie_word_embeddings", True)
 
-    architecture = ARCHITECTURES[options["model_type"]]
+    architecture = _architecture(path, options)
     source, target = architecture.read_vocabularies(path, options)
     wanted = {
         **architecture.required_options,
@@ -135,18 +141,20 @@ def read_hugging_face(path: Path) -> MarianModel:
         **architecture.fields,
     )
 
-    file = path / weights_file([file.name for file in path.iterdir()], path)
+    files = [path / name for name in weight_files([file.name for file in path.iterdir()], path)]
     names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
     names |= architecture.names | _names_of_embeddings(has_shared_vocabulary, is_tied)
     return MarianModel(
-        file,
-        tensors=_read_weights(file),
+        files[0],
+        tensors=_read_weights(files),
         config=config,
         source=source,
         target=target,
         names=names,
         kernels_are_transposed=True,
         max_length=options.get("max_position_embeddings", 512),
+        reads_source_code=architecture.reads_source_code,
+        notice=architecture.notice,
     )
 
 
@@ -165,14 +173,9 @@ def _read_options(folder: Path) -> dict[str, Any]:
     if generation_file.is_file():
         options |= read_json(generation_file)
     kind = options.get("model_type")
-    rule = f"must be one of {', '.join(ARCHITECTURES)}"
-    require(
-        isinstance(kind, str) and kind in ARCHITECTURES,
-        "model_type",
-        rule,
-        shown(kind),
-        config_file,
-    )
+    rule = f"must be one of {', '.join(MODEL_TYPES)}"
+    is_known = isinstance(kind, str) and kind in MODEL_TYPES
+    require(is_known, "model_type", rule, shown(kind), config_file)
     return from_json(OPTION_TYPES, options, config_file)
 
 
@@ -184,7 +187,12 @@ def check_supported(path: Path) -> None:
             imported.
     """
     options = _read_options(path)
-    ARCHITECTURES[options["model_type"]].read_vocabularies(path, options)
+    _architecture(path, options).read_vocabularies(path, options)
+
+
+def _architecture(path: Path, options: dict[str, Any]) -> _Architecture:
+    is_marian = options["model_type"] == MARIAN
+    return ARCHITECTURES[MARIAN if is_marian else m2m100.variant_of(path)]
 
 
 def _read_marian_vocabularies(path: Path, options: dict[str, Any]) -> tuple[Pieces, Pieces]:
@@ -196,9 +204,22 @@ def _read_marian_vocabularies(path: Path, options: dict[str, Any]) -> tuple[Piec
     return source, target
 
 
-# By config.json's "model_type".
+def _shared(read_vocabulary: Callable[[Path, dict[str, Any]], Pieces]) -> Callable:
+    """Returns a reader for both sides from one for the vocabulary that they share."""
+    return lambda path, options: (read_vocabulary(path, options),) * 2
+
+
+MARIAN = "marian"
+MODEL_TYPES = (MARIAN, "m2m_100")  # in config.json
+_M2M_100 = _Architecture(
+    _shared(m2m100.read_m2m100_vocabulary),
+    required_options={},
+    fields={"norm": "pre", "positions": "m2m100", "decoder_reads_code": True},
+    names=LAST_NORM_NAMES,
+    reads_source_code=True,
+)
 ARCHITECTURES = {
-    "marian": _Architecture(
+    MARIAN: _Architecture(
         _read_marian_vocabularies,
         required_options={
             "normalize_before": False,
@@ -209,34 +230,47 @@ ARCHITECTURES = {
         fields={},
         names={},
     ),
-    "m2m_100": _Architecture(
-        small100.read_vocabularies,
-        required_options={},
-        fields={"norm": "pre", "positions": "m2m100"},
-        names=LAST_NORM_NAMES,
+    "SMaLL-100": _M2M_100._replace(
+        fields={"norm": "pre", "positions": "m2m100"}, reads_source_code=False
+    ),
+    "M2M-100": _M2M_100,
+    "NLLB-200": _M2M_100._replace(
+        read_vocabularies=_shared(m2m100.read_nllb_vocabulary),
+        notice="NLLB-200 has the licence CC-BY-NC 4.0, which forbids commercial use",
     ),
 }
 
 
-def weights_file(names: Collection[str], place: str | Path) -> str:
-    """Returns the name of the weights to read, as a directory may have several formats.
+def weight_files(names: Collection[str], place: str | Path) -> list[str]:
+    """Returns the names of the files with the weights; a directory may have several formats.
 
     Args:
         names: the names of all files.
         place: where they are, for errors.
 
     Raises:
-        InputError: if there are no weights that can be read.
+        InputError: if there are no weights that can be read, or parts are missing.
     """
-    known = [name for name in WEIGHT_FILES if name in names]
+    for whole in WEIGHT_FILES:
+        if whole in names:
+            return [whole]
+        stem, suffix = whole.split(".")
+        matches = [re.fullmatch(rf"{stem}-\d+-of-(\d+)\.{suffix}", name) for name in names]
+        parts = sorted(match[0] for match in matches if match)
+        if parts:
+            count = int(parts[0].rpartition("-")[2].split(".")[0])
+            rule = f"must contain all {count} parts of {whole}"
+            require(len(parts) == count, None, rule, f"{len(parts)} of them", place)
+            return parts
     rule = f"must contain one of {', '.join(WEIGHT_FILES)}"
-    require(bool(known), None, rule, "none of them", place)
-    return known[0]
+    raise InputError(None, rule, "none of them", place)
 
 
-def _read_weights(file: Path) -> dict[str, Any]:
-    """Reads a file's tensors without the sinusoids, which older versions stored."""
-    tensors = read_tensors(file)
+def _read_weights(files: Collection[Path]) -> dict[str, np.ndarray | StoredTensor]:
+    """Reads tensors without the sinusoids, which older versions stored."""
+    tensors = {}
+    for file in files:
+        tensors |= read_tensors(file)
     return {name: tensor for name, tensor in tensors.items() if "embed_positions" not in name}
 
 

@@ -1,4 +1,4 @@
-"""Imports Marian models, such as those of OPUS-MT, as model directories.
+"""Imports Marian models, such as those of OPUS-MT, and M2M-100's kind, as model directories.
 
 There are two formats, Hugging Face's (hugging_face.py) and Marian's own (marian_npz.py). A model's
 options become fields of TransformerConfig, and its weights are rearranged for this library
@@ -9,6 +9,9 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from absl import logging
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
@@ -19,9 +22,9 @@ from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.languages import is_language_code
+from keras_transformer.languages import find_language, is_language_code
 from keras_transformer.store.directory import write_model_directory
-from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
+from keras_transformer.vocabulary.pair import SEPARATE, SHARED, VocabularyPair
 
 
 def import_marian(
@@ -37,7 +40,7 @@ def import_marian(
         model_dir: the directory to create.
         languages: the codes of source and target, or only the source if the vocabulary has codes
             for the targets. None for those in Hugging Face's files, if they have any; Marian's own
-            have none.
+            have none. A model that reads its sources' codes, too, keeps all of its languages.
         files: the content of further files in `model_dir`, by name.
 
     Returns:
@@ -52,22 +55,21 @@ def import_marian(
     is_hugging_face = (path / "config.json").is_file()
     kept = read_hugging_face(path) if is_hugging_face else read_npz(path)
     model = build(kept)
-    source_name, target_name = SEPARATE
+    if kept.notice:
+        logging.warning(kept.notice)
     with tempfile.TemporaryDirectory() as folder:
-        _write_vocabulary(Path(folder, source_name + SUFFIXES["pieces"]), kept.source)
-        _write_vocabulary(Path(folder, target_name + SUFFIXES["pieces"]), kept.target)
+        names = SHARED if kept.source is kept.target else SEPARATE
+        for name, pieces in zip(names, (kept.source, kept.target), strict=False):
+            _write_vocabulary(Path(folder, name + SUFFIXES["pieces"]), pieces)
         vocabularies = VocabularyPair.load(folder)
         codes = vocabularies.source.languages
         # A model with one target language may have its code, but does not need it.
         targets = list(codes) if len(codes) > 1 else []
-        task_options = {"target_languages": targets} if targets else {}
-        if languages:
-            _check_languages(languages, targets)
-        elif is_hugging_face:
-            languages = _known_languages(path, targets)
-        if languages and targets:
-            task_options = options_of(Direction(languages[0], target) for target in targets)
-            languages = [*languages, *targets]
+        if kept.reads_source_code:
+            task_options = _options_of_sources(languages, targets)
+            languages = None
+        else:
+            task_options, languages = _options_of_targets(path, languages, targets, is_hugging_face)
         return write_model_directory(
             model_dir,
             model,
@@ -77,6 +79,35 @@ def import_marian(
             languages=languages,
             files=files,
         )
+
+
+def _options_of_sources(sources: Sequence[str] | None, codes: Sequence[str]) -> dict[str, Any]:
+    """Returns the task options of a model whose texts have the codes of both languages.
+
+    Args:
+        sources: the source language to restrict the model to; None for all of `codes`.
+        codes: the languages of the model.
+    """
+    known = [find_language(codes, source) for source in sources or []]
+    rule = f"must be one source language, of {', '.join(codes)}"
+    is_right = not sources or (len(known) == 1 and None not in known)
+    require(is_right, "languages", rule, ",".join(sources or []))
+    return {"target_languages": list(codes), "source_languages": known or list(codes)}
+
+
+def _options_of_targets(
+    path: Path, languages: Sequence[str] | None, targets: Sequence[str], is_hugging_face: bool
+) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """Returns the task options of other models, and their languages, as far as they are known."""
+    task_options = {"target_languages": targets} if targets else {}
+    if languages:
+        _check_languages(languages, targets)
+    elif is_hugging_face:
+        languages = _known_languages(path, targets)
+    if languages and targets:
+        task_options = options_of(Direction(languages[0], target) for target in targets)
+        languages = [*languages, *targets]
+    return task_options, languages
 
 
 def _known_languages(path: Path, targets: Sequence[str]) -> list[str] | None:

@@ -10,6 +10,7 @@ Three things are rearranged in the weights.
 The logits of padding and BOS get a bias so low that neither is ever generated.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,26 +19,30 @@ import numpy as np
 from keras_transformer.config import BOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
-from keras_transformer.importing.sentencepiece_pieces import Pieces
+from keras_transformer.importing.sentencepiece_pieces import NEW_ROW, Pieces
+from keras_transformer.importing.tensors import StoredTensor
 from keras_transformer.model.transformer import Transformer
 
 # The Dense layers with inputs of width d_model. It is the first axis of their kernels, and their
 # biases have other widths. All other variables have d_model as their last axis.
 READ_STATES = ("query", "key", "value", "inner")
+BLOCK_ROWS = 10_000
 SMALLEST_LOGIT = -3e4  # below every logit, and within the range of float16
 
 
 class MarianModel(NamedTuple):
     """The content of a Marian model's files."""
 
-    file: Path  # of the weights
-    tensors: dict[str, np.ndarray]  # by the names in the file, without unused ones
+    file: Path  # of the weights, or its first part
+    tensors: Mapping[str, np.ndarray | StoredTensor]  # by their names there, without unused ones
     config: TransformerConfig
     source: Pieces
     target: Pieces
     names: dict[str, tuple[str, ...]]  # by a variable's path: the possible names of its tensor
     kernels_are_transposed: bool  # PyTorch stores them as [outputs, inputs]
     max_length: int = 512  # length of a source, in ids with EOS
+    reads_source_code: bool = False  # whether sources begin with their own language
+    notice: str = ""  # to users
 
 
 def names_of_layers(
@@ -124,7 +129,11 @@ def _embeddings(kept: MarianModel, variable, pieces: Pieces) -> np.ndarray:
     """Returns an embedding matrix [V, D], with rows in the order of this library's ids."""
     _, d_model = variable.shape
     matrix = _tensor(kept, variable.path, (pieces.size_in_files, d_model))
-    return _interleaved(_rows_by_our_ids(matrix, pieces), axis=-1)
+    rows = _rows_by_our_ids(matrix, pieces)
+    for start in range(0, len(rows), BLOCK_ROWS):  # in place, as the matrix can have a gigabyte
+        block = rows[start : start + BLOCK_ROWS]
+        block[:] = _interleaved(block, axis=-1)
+    return rows
 
 
 def _logits_bias(kept: MarianModel, variable) -> np.ndarray:
@@ -153,7 +162,7 @@ def _tensor(kept: MarianModel, path: str, shape: tuple[int, ...]) -> np.ndarray:
     """Returns the tensor with a variable's values, after checking its shape."""
     name = _name(kept, path)
     require(name in kept.tensors, name, "must be among the tensors", "none", kept.file)
-    tensor = kept.tensors[name]
+    tensor = np.asarray(kept.tensors[name])
     if path.endswith("kernel") and kept.kernels_are_transposed:
         tensor = tensor.T
     if len(shape) == 1:
@@ -173,9 +182,10 @@ def _name(kept: MarianModel, path: str) -> str:
 
 
 def _rows_by_our_ids(tensor: np.ndarray, pieces: Pieces) -> np.ndarray:
-    """Orders rows by the ids of this library; new rows are zero."""
-    zeros = np.zeros_like(tensor[:1])
-    return np.append(tensor, zeros, axis=0)[pieces.rows]  # NEW_ROW is -1, the row of zeros
+    """Returns a copy with rows in the order of this library's ids; new rows are zero."""
+    ordered = tensor[pieces.rows]
+    ordered[pieces.rows == NEW_ROW] = 0
+    return ordered
 
 
 def _interleaved(tensor: np.ndarray, axis: int) -> np.ndarray:

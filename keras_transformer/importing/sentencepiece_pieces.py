@@ -52,13 +52,28 @@ def read_pieces(
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
         ids = _read_ids(processor, id_file)
-        ids |= {piece: number for number, piece in enumerate(further_pieces, start=len(ids))}
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         rule = f"must be a SentencePiece model, and {id_file} a vocabulary"
         raise InputError(None, rule, reason(error), sentencepiece_model) from None
+    ids |= {piece: number for number, piece in enumerate(further_pieces, start=len(ids))}
+    return numbered_pieces(sentencepiece_model, ids, id_file, start_id)
 
+
+def numbered_pieces(
+    sentencepiece_model: Path, ids: dict[str, int], id_file: Path, start_id: int
+) -> Pieces:
+    """Makes the vocabulary of one side.
+
+    Args:
+        sentencepiece_model, start_id: as for `read_pieces`.
+        ids: the ids of the pieces in the model's files.
+        id_file: the file with the ids, for errors.
+
+    Raises:
+        InputError: if the ids are not a valid vocabulary.
+    """
     are_consecutive = sorted(ids.values()) == list(range(len(ids)))
     has_special_pieces = "</s>" in ids and "<unk>" in ids
     rule = "must map pieces to consecutive ids from 0, including </s> and <unk>"
@@ -77,10 +92,28 @@ def read_pieces(
     )
 
 
+def sentencepiece_names(sentencepiece_model: Path) -> list[str]:
+    """Returns the pieces of a SentencePiece model, in the order of their numbers.
+
+    Raises:
+        InputError: if it is missing or damaged.
+    """
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+    except (OSError, RuntimeError) as error:
+        rule = "must be a SentencePiece model"
+        raise InputError(None, rule, reason(error), sentencepiece_model) from None
+    return _names(processor)
+
+
+def _names(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
+    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+
+
 def _read_ids(processor: sentencepiece.SentencePieceProcessor, id_file: Path) -> dict[str, int]:
     """Reads the id of each piece, unchecked; an .spm file's are those of `processor`."""
     if id_file.suffix == ".spm":
-        return {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
+        return {piece: number for number, piece in enumerate(_names(processor))}
     if id_file.suffix == ".json":
         return read_json(id_file, dict[str, int])
     numbers = read_yaml(id_file, id_file.read_bytes(), typed=False)

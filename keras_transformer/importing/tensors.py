@@ -4,8 +4,12 @@ The files are NumPy's *.npz, *.safetensors, *.h5 as TensorFlow models of Hugging
 write them with Keras 2, and PyTorch's *.bin.
 """
 
+import contextlib
+import functools
 import importlib
 import importlib.util
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -20,35 +24,64 @@ INSTALL = {
     "torch": "torch -i https://download.pytorch.org/whl/cpu",
 }
 # The modules that read files of weights, by suffix.
-MODULES = {".safetensors": "safetensors.numpy", ".h5": "h5py", ".bin": "torch"}
+MODULES = {".safetensors": "safetensors", ".h5": "h5py", ".bin": "torch"}
 # PyTorch's names of Keras' variables.
 PYTORCH_NAMES = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
 
 
-def read_tensors(file: Path) -> dict[str, np.ndarray]:
-    """Reads a file's tensors by name.
+class StoredTensor:
+    """A tensor that np.asarray reads from its file: a large model is never in memory twice."""
+
+    def __init__(self, file: Path, read: Callable[[], np.ndarray]):
+        self._file = file
+        self._read = read
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        with _damage_named(self._file):
+            return np.asarray(self._read(), dtype)
+
+
+def read_tensors(file: Path) -> dict[str, np.ndarray | StoredTensor]:
+    """Reads a file's tensors by name; those of *.safetensors and *.bin when they are used.
 
     PyTorch's become float32. Those of *.h5 get PyTorch's names and layout.
 
     Raises:
         InputError: if the file is missing or damaged, or needs a package that is not installed.
     """
-    try:
+    with _damage_named(file):
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as content:
                 return dict(content)
         module = package(MODULES[file.suffix], file)
-        if file.suffix == ".safetensors":
-            return module.load_file(file)
         if file.suffix == ".h5":
             return _read_keras_2(module, file)
-        # The file is a pickle. With weights_only, PyTorch only creates tensors from it.
-        loaded = module.load(file, map_location="cpu", weights_only=True)
-        return {name: tensor.float().numpy() for name, tensor in loaded.items()}
+        if file.suffix == ".safetensors":
+            stored = module.safe_open(file, framework="numpy")
+            names = stored.keys()
+            reads = {name: functools.partial(stored.get_tensor, name) for name in names}
+        else:
+            # The file is a pickle. With weights_only, PyTorch only creates tensors from it.
+            is_mapped = zipfile.is_zipfile(file)  # otherwise PyTorch before 1.6 has written it
+            loaded = module.load(file, map_location="cpu", weights_only=True, mmap=is_mapped)
+            reads = {name: functools.partial(_in_float32, loaded[name]) for name in loaded}
+        return {name: StoredTensor(file, read) for name, read in reads.items()}
+
+
+@contextlib.contextmanager
+def _damage_named(file: Path) -> Iterator[None]:
+    """Turns all errors in the block into an InputError for the file."""
+    try:
+        yield
     except InputError:
         raise
     except Exception as error:  # damaged bytes can raise any error
         raise InputError(None, "must be a complete file of tensors", reason(error), file) from None
+
+
+def _in_float32(tensor) -> np.ndarray:
+    """Converts a tensor of PyTorch."""
+    return tensor.float().numpy()
 
 
 def _read_keras_2(h5py: ModuleType, file: Path) -> dict[str, np.ndarray]:

@@ -103,8 +103,7 @@ def serve(
     if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)
     if corrections is not None:  # their sentences are scored, not translated
-        texts = translator.with_codes(["Warm-up."], **options)
-        translator.score(texts, ["Warm-up."])
+        translator.score(["Warm-up."], ["Warm-up."], **options)
     for terms in (terminologies or {}).values():
         translator.check_terms(terms)
     for name in ("aiohttp.server", "asyncio"):

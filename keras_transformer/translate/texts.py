@@ -28,8 +28,8 @@ class EncodedTexts(NamedTuple):
 
 
 def encoded(vocabulary: Subwords, texts: Sequence[str]) -> Rows:
-    """Encodes texts, without EOS; a blank text gives no ids, even with a code."""
-    code = f"(?:{pattern_of(vocabulary.languages)})?" if vocabulary.languages else ""
+    """Encodes texts, without EOS; a blank text gives no ids, even with codes."""
+    code = f"(?:{pattern_of(vocabulary.languages)} ?){{0,2}}" if vocabulary.languages else ""
     is_blank = regex.compile(code + BLANK_PATTERN).fullmatch
     threads = min(cores(), 1 + len(texts) // MIN_TEXTS_PER_THREAD)
     rows = vocabulary.encode(["" if is_blank(text) else text for text in texts], threads)

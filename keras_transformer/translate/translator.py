@@ -8,7 +8,6 @@ import copy
 import dataclasses
 import functools
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from numpy.typing import ArrayLike
 from keras_transformer.confidence import Calibration, Evidence, evidence
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
-from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.progress import progress_bar
 from keras_transformer.search.engine import Engine, Explained, Request, Rows, SearchResult, select
 from keras_transformer.search.streams import in_streams
@@ -33,6 +31,7 @@ from keras_transformer.translate.answers import (
     translations,
 )
 from keras_transformer.translate.batches import length_batches, longer_lengths
+from keras_transformer.translate.language_prefix import LanguagePrefix
 from keras_transformer.translate.minimum_risk import by_utility
 from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.terminology import (
@@ -98,11 +97,10 @@ class Translator:
         self.source_limit = limits.source
         self.target_limit = limits.target
         self._make_model = make_model
-        self.target_languages = tuple(target_languages_of(card.description.task_options))
+        self.language_prefix = LanguagePrefix(card.languages)
+        self.target_languages = self.language_prefix.targets
         is_trained = has_terms(card.description.task_options)
         self.knows_terms = is_trained and len(vocabularies.source.term_ids) > 0
-        self._has_codes = len(self.target_languages) > 0
-        self._code_pattern = re.compile(pattern_of(self.target_languages))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({facts_of(self.card, self.engine)})"
@@ -168,7 +166,8 @@ class Translator:
             required_phrases: phrases that the translations of each text must contain, encoded like
                 forbidden ones.
             scores: whether to compute scores. Greedy search is faster without them; they are None.
-            to: the target language, such as "de", if the model has several; see `with_codes`.
+            to: the target language, such as "de", if the model has several; see `with_codes`, also
+                for directions.
             confidence: whether to return only the guaranteed translations, with the probability
                 that each is good; None without a calibration (evaluation/calibration.py).
             terminology: source phrase -> how to translate it, where it occurs as whole words. A
@@ -217,12 +216,13 @@ class Translator:
         self.phrase_ids(list(terminology.values()), "terminology")
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
-        """Prepends a language code to texts, as models with several target languages expect.
+        """Prepends language codes to texts, as models with several languages expect.
 
         Args:
             texts: any number of texts. Blank ones stay unchanged.
-            to: the language, one of `target_languages`. It can be omitted if the model has one
-                target language, or if the texts have codes, as in ">>de<< A dog."
+            to: the language, one of `target_languages`; or the direction, such as "en-de", for a
+                model that needs the source language, too (M2M-100). It can be omitted if there is
+                only one, or if the texts have codes, as in ">>de<< A dog."
 
         Returns:
             The texts, as `translate` and the graphs of an export take them; unchanged for a model
@@ -232,32 +232,7 @@ class Translator:
             InputError: for a language that the model does not know, for a missing language if a
                 text has no code, and for a text with a code if a language is given.
         """
-        texts = as_texts(texts, "texts")
-        known = ", ".join(self.target_languages) or "none, as the model has one target language"
-        rule = f"must be one of the model's target languages: {known}"
-        require(to is None or to in self.target_languages, "to", rule, shown(to))
-        if not self._has_codes:
-            return texts
-        if len(self.target_languages) == 1 and not any(map(self._codes_in, texts)):
-            (to,) = self.target_languages
-        for text in texts:
-            codes = self._codes_in(text)
-            if to is not None:
-                rule = "must not contain language codes if `to` is given"
-                require(not codes, "texts", rule, shown(text))
-            elif text.strip():
-                begins_with_code = codes and text.startswith(codes[0])
-                rule = f"must be given for texts without a language code, one of {known}"
-                require(begins_with_code, "to", rule, shown(text))
-                rule = "must only have a language code at the beginning"
-                require(len(codes) == 1, "texts", rule, shown(text))
-        if to is None:
-            return texts
-        return [f"{code_of(to)} {text}" if text.strip() else text for text in texts]
-
-    def _codes_in(self, text: str) -> list[str]:
-        """Returns the target language codes anywhere in a text."""
-        return self._code_pattern.findall(text) if ">>" in text else []
+        return self.language_prefix.prepended(as_texts(texts, "texts"), to)
 
     def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
         """Returns the translations of a SearchRequest's texts, best first; see `translate`.
@@ -550,8 +525,7 @@ class Translator:
 
     def evidence(self, text: str, translation: str, pair: AlignedPair) -> Evidence:
         """Collects the evidence for a translation of a text, which may have a language code."""
-        text = self._code_pattern.sub("", text) if self._has_codes else text
-        return evidence(text, translation, pair)
+        return evidence(self.language_prefix.removed(text), translation, pair)
 
     def _judged(self, text: str, answer: Translation, is_aligned: bool) -> Translation:
         """Adds the confidence to an aligned answer, and removes its alignment if not requested."""

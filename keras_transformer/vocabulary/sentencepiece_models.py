@@ -1,7 +1,6 @@
 """Vocabularies that are or contain SentencePiece models."""
 
 import itertools
-import re
 from collections.abc import Sequence
 
 import regex
@@ -9,6 +8,7 @@ import sentencepiece
 
 from keras_transformer.config import UNK_ID
 from keras_transformer.files.json_files import parse_json
+from keras_transformer.language_codes import is_code
 
 SPACE = "▁"
 BYTE = regex.compile(r"<0x([0-9A-F]{2})>")  # a byte piece
@@ -53,16 +53,16 @@ def _text_of(piece: str) -> str:
     return chr(int(byte[1], 16)) if byte else piece.replace(SPACE, " ")
 
 
-def split_codes(
-    texts: Sequence[str], code: re.Pattern | regex.Pattern
-) -> tuple[list[list[str]], list[str]]:
-    """Splits each text into its leading code, as a list that may be empty, and the rest."""
-    codes, rest = [], []
-    for text in texts:
-        match = code.match(text)
-        codes.append([match[1]] if match else [])
-        rest.append(text[match.end() :] if match else text)
-    return codes, rest
+def split_codes(texts: Sequence[str], codes: regex.Pattern) -> tuple[list[list[str]], list[str]]:
+    """Splits each text into its leading codes, a list that may be empty, and the rest.
+
+    Args:
+        texts: any number of texts.
+        codes: matches the codes, if there are any, each with a group.
+    """
+    matches = [codes.match(text) for text in texts]
+    rest = [text[match.end() :] for text, match in zip(texts, matches, strict=True)]
+    return [list(itertools.chain(*match.allcaptures()[1:])) for match in matches], rest
 
 
 class _Texts:
@@ -104,20 +104,22 @@ class NumberedPieces(_Texts):
     """A SentencePiece model with a separate numbering of its pieces.
 
     Each side of a Marian model has its own SentencePiece model, and both share one list of pieces.
-    Pieces not in the list are unk. A leading language code, such as ">>fr<<", is a piece. The file
-    begins with a line of JSON, the pieces in the order of their ids; the rest is the model.
+    Pieces not in the list are unk. A leading language code, such as ">>fr<<", is a piece, and so is
+    a known one after it. The file begins with a line of JSON, the pieces in the order of their ids;
+    the rest is the model.
     """
-
-    _code = regex.compile(r"(?s)(>>.*?<<)")
 
     def __init__(self, content: bytes):
         self.pieces, model = split_numbered(content)
         self._processor = read_model(model)
         self._ids = {piece: id_ for id_, piece in enumerate(self.pieces) if id_ > UNK_ID}
         self._texts = _texts_of(self.pieces)
+        known = "|".join(map(regex.escape, filter(is_code, self.pieces)))
+        second = f"(?: ?({known}))?" if known else ""
+        self._codes = regex.compile(rf"(?s)(?:(>>.*?<<){second})?")
 
     def encode(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        codes, rest = split_codes(texts, self._code)
+        codes, rest = split_codes(texts, self._codes)
         rows = self._processor.encode(rest, out_type=str, num_threads=threads)
         return [
             [self._ids.get(piece, UNK_ID) for piece in code + row]

@@ -15,15 +15,17 @@ TensorFlow graph.
 
 The name of a special symbol in a text ("</s>", "[EOS]") never becomes a special id.
 
-A vocabulary may have codes for target languages (language_codes.py), such as ">>de<<". A code at
-the beginning of a text becomes its first id; the space after it is not part of the text. Decoding
-omits codes. It may also have marks for terms (terms.py), which are never encoded nor decoded.
+A vocabulary may have codes for languages (language_codes.py), such as ">>de<<". A code at the
+beginning of a text becomes its first id, and a second one its second id; the space after a code is
+not part of the text. Decoding omits codes. It may also have marks for terms (terms.py), which are
+never encoded nor decoded.
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
+
+import regex
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_kind
 from keras_transformer.errors import InputError, reason
@@ -75,7 +77,7 @@ class Subwords:
         self.vocab_size = len(self.pieces)
         self._code_ids = {piece: i for i, piece in enumerate(self.pieces) if is_code(piece)}
         self.languages = tuple(code[2:-2] for code in self._code_ids)
-        self._code = re.compile(f"({pattern_of(self.languages)}) ?")
+        self._codes = regex.compile(f"(?:({pattern_of(self.languages)}) ?){{0,2}}")
         marks = {piece: id_ for id_, piece in enumerate(self.pieces) if piece in TERM_MARKS}
         self.term_ids = tuple(marks[mark] for mark in TERM_MARKS) if len(marks) == 3 else ()
         self._left_out = {PAD_ID, BOS_ID, *self._code_ids.values(), *self.term_ids}
@@ -90,7 +92,7 @@ class Subwords:
         texts = [text.encode("utf-8", errors="replace").decode("utf-8") for text in texts]
         if not self.languages or self.kind == "pieces":  # it handles codes itself
             return self._tokenizer.encode(texts, threads)
-        codes, rest = split_codes(texts, self._code)
+        codes, rest = split_codes(texts, self._codes)
         rows = self._tokenizer.encode(rest, threads)
         return [
             [self._code_ids[code] for code in codes_of_text] + row

@@ -11,6 +11,8 @@ from safetensors.numpy import save_file
 from tests.importing import marian_files
 
 CARD = "---\nlanguage:\n- de\n- en\nlicense: cc-by-4.0\n---\n\n# German to English\n"
+# Among them two of one language.
+NLLB_LANGUAGES = ("ace_Arab", "ace_Latn", "arb_Arab", "deu_Latn", "eng_Latn", "zho_Hans")
 SHARED = "model.shared"  # the layer and the scope of the embeddings
 # Parts of Hugging Face's names, by the parts of Marian's.
 LAYERS = {
@@ -55,18 +57,31 @@ def write_model(folder, kind):
     return options, weights, len(pieces)
 
 
-def write_small100(folder):
-    """Writes a SMaLL-100 model; returns its options, weights and the number of ids in vocab.json.
+def write_m2m100(folder, variant):
+    """Writes a model of M2M-100's kind; returns its options, weights and number of pieces.
 
-    The ids of a hundred languages follow, and of two further tokens.
+    The ids of the languages follow the pieces, and those of two further tokens.
+
+    Args:
+        folder: a folder that exists.
+        variant: "SMaLL-100", "M2M-100" or "NLLB-200".
     """
     texts = [[*marian_files.SOURCES, *marian_files.TARGETS]]
     marian_files.train_sentencepiece(folder, ["sentencepiece.bpe.model"], texts)
     model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model"))
     pieces = [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces]
-    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
-    size = len(pieces) + 102
+    count = len(pieces)
+    languages = len(NLLB_LANGUAGES) if variant == "NLLB-200" else 100
+    size = count + languages + 2
+    if variant == "NLLB-200":
+        tokens = [*NLLB_LANGUAGES, "<mask>"]
+        added = [{"id": i, "content": token} for i, token in enumerate(tokens, start=count)]
+        (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
+    else:
+        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+    if variant == "SMaLL-100":
+        (folder / "tokenization_small100.py").write_text("raise SystemExit('nothing runs this')\n")
     write_config(
         folder,
         model_type="m2m_100",
@@ -76,13 +91,12 @@ def write_small100(folder):
         decoder_start_token_id=2,
         vocab_size=size,
     )
-    (folder / "tokenization_small100.py").write_text("raise SystemExit('nothing runs this')\n")
     options, weights = marian_files.draw("pre", "relu", (2, 1), [size], tied=True)
     weights["decoder_ff_logit_out_b"][:] = 0
     tensors = pytorch_tensors(weights)
     del tensors["final_logits_bias"]
     save_file(tensors, folder / "model.safetensors")
-    return options, weights, len(pieces)
+    return options, weights, count
 
 
 def write_config(folder, **options):

@@ -151,8 +151,8 @@ def test_errors(models, hub, call_program, tmp_path):
         (other / name).unlink()
     m2m100 = tmp_path / "m2m100"
     m2m100.mkdir()
-    hugging_face_files.write_small100(m2m100)
-    (m2m100 / "tokenization_small100.py").unlink()
+    hugging_face_files.write_m2m100(m2m100, "M2M-100")
+    (m2m100 / "tokenizer_config.json").write_text(json.dumps({"language_codes": "wmt21"}))
     hub.repositories |= {NAME: h5, "a/gated": h5, "a/damaged": damaged, "a/other": other}
     hub.repositories["a/m2m100"] = m2m100
     hub.gated.add("a/gated")
@@ -163,7 +163,7 @@ def test_errors(models, hub, call_program, tmp_path):
         ([f"--hub={NAME}", "--revision=v2"], "--revision", "v2", NAME),
         (["--hub=a/gated"], "--hub", "a/gated", "terms"),
         (["--hub=a/other"], f"{hub.url}/a/other", "none", "tf_model.h5"),
-        (["--hub=a/m2m100"], "", "m2m_100", "model_type"),
+        (["--hub=a/m2m100"], "", "wmt21", "language_codes"),
         (["--hub=a/damaged"], "", None, "complete"),
         ([], "--path", "neither", "--hub"),
         ([f"--hub={NAME}", f"--path={h5}"], "--path", "path and hub", "both"),

@@ -23,13 +23,17 @@ importlib.import_module("transformers.models.marian.modeling_marian")
 importlib.import_module("transformers.models.m2m_100.modeling_m2m_100")
 
 import numpy as np
+import sentencepiece
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.errors import InputError
+from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.loading import load
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import hugging_face_files, marian_files
 from tests.importing.marian_files import SOURCES, TARGETS
@@ -135,7 +139,7 @@ def test_small100(seed, tmp_path):
     """SMaLL-100 has the layers of M2M100ForConditionalGeneration."""
     folder = tmp_path / "there"
     folder.mkdir()
-    _, _, pieces = hugging_face_files.write_small100(folder)
+    _, _, pieces = hugging_face_files.write_m2m100(folder, "SMaLL-100")
     settings = {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
     options = json.loads((folder / "config.json").read_text())
     torch.manual_seed(seed)
@@ -302,6 +306,132 @@ def trained(tmp_path_factory):
     import_marian(made.folder, folder / "model")
     made.model_dir = folder / "model"
     return made
+
+
+def write_tokenizer(folder, variant, pairs):
+    """Writes the vocabulary of M2M-100 or NLLB-200, and returns Hugging Face's tokenizer of it."""
+    whole_words = {"model_type": "bpe", "vocab_size": 80, "hard_vocab_limit": False}
+    texts = [[text for pair in pairs for text in pair]]
+    name = "sentencepiece.bpe.model"
+    marian_files.train_sentencepiece(folder, [name], texts=texts, **whole_words)
+    if variant == "NLLB-200":
+        languages = list(hugging_face_files.NLLB_LANGUAGES)
+        tokenizer = transformers.NllbTokenizer.from_pretrained(
+            folder, extra_special_tokens=languages
+        )
+    else:
+        model = sentencepiece.SentencePieceProcessor(model_file=str(folder / name))
+        pieces = [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces]
+        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+        tokenizer = transformers.M2M100Tokenizer(str(folder / "vocab.json"), str(folder / name))
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+@pytest.fixture(scope="module", params=["M2M-100", "NLLB-200"])
+def multilingual(request, tmp_path_factory):
+    """A model that has learned two languages from German: the target's token tells it which."""
+    folder = tmp_path_factory.mktemp("multilingual")
+    codes = ("de", "en", "fr")
+    if request.param == "NLLB-200":
+        codes = ("deu_Latn", "eng_Latn", "ace_Arab")
+    source_language, *targets = codes
+    pairs = sentences(4000, seed=2)
+    tokenizer = write_tokenizer(folder, request.param, pairs)
+    tokenizer.src_lang = source_language
+    target_ids = tokenizer.convert_tokens_to_ids(
+        targets if request.param == "NLLB-200" else [f"__{code}__" for code in targets]
+    )
+    torch.manual_seed(4)
+    config = transformers.M2M100Config(
+        vocab_size=len(tokenizer) + 3,
+        d_model=64,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        dropout=0.0,
+        attention_dropout=0.0,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
+        init_std=0.1,
+        max_position_embeddings=128,
+    )
+    model = transformers.M2M100ForConditionalGeneration(config)
+    adam = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for start in range(0, 16000, 64):
+        batch = [pairs[i % len(pairs)] for i in range(start, start + 64)]
+        language = start // 64 % 2
+        # The second language is the first one's words in the order of the source.
+        texts = [" ".join(text.split()[::-1]) if language else text for _, text in batch]
+        inputs = tokenizer([text for text, _ in batch], return_tensors="pt", padding=True)
+        rows = [tokenizer(text, add_special_tokens=False).input_ids for text in texts]
+        longest = max(map(len, rows))
+        labels = torch.full((len(rows), longest + 2), -100)
+        for label, row in zip(labels, rows, strict=True):
+            label[: len(row) + 2] = torch.tensor([target_ids[language], *row, 2])
+        loss = model(**inputs, labels=labels).loss
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    model.eval().save_pretrained(folder)
+    import_marian(folder, folder / "model")
+    return types.SimpleNamespace(
+        model=model,
+        tokenizer=tokenizer,
+        folder=folder / "model",
+        source=source_language,
+        targets=targets,
+        target_ids=target_ids,
+    )
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_translations_into_two_languages(multilingual, beams, tmp_path):
+    """Both engines write what Hugging Face's search does, with its scores."""
+    texts = [text for text, _ in sentences(40, seed=9)]
+    sources = multilingual.tokenizer(texts, return_tensors="pt", padding=True)
+    wanted, coded = [], []
+    for language, forced in zip(multilingual.targets, multilingual.target_ids, strict=True):
+        # Without a length penalty, scores are log-probabilities, in which a forced token has none.
+        settings = {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+        with torch.no_grad():
+            found = multilingual.model.generate(
+                **sources,
+                forced_bos_token_id=forced,
+                num_beams=beams,
+                do_sample=False,
+                max_new_tokens=50,
+                output_scores=True,
+                return_dict_in_generate=True,
+                **settings,
+            )
+        decoded = multilingual.tokenizer.batch_decode(
+            found.sequences[:, 2:], skip_special_tokens=True
+        )
+        scores = found.sequences_scores.tolist() if beams > 1 else [None] * len(decoded)
+        wanted += zip(decoded, scores, strict=True)
+        coded += [f">>{language}<< >>{multilingual.source}<< {text}" for text in texts]
+    assert len({text for text, _ in wanted}) > 40, "the languages differ"
+
+    export_dir = tmp_path / "export"
+    stored = open_model(ModelPath(multilingual.folder)).restore()
+    export_ctranslate2(stored.model, stored.vocabularies, export_dir, stored.card)
+    for path in (multilingual.folder, export_dir):
+        translator = load(path, beam_size=beams, alpha=0.0)
+        ours = [answers[0] for answers in translator.translate(coded)]
+        texts_equal = [answer.text == text for answer, (text, _) in zip(ours, wanted, strict=True)]
+        assert all(texts_equal) if beams == 1 else np.mean(texts_equal) > 0.95
+        for answer, (text, score) in zip(ours, wanted, strict=True):
+            if score is not None and answer.text == text:
+                np.testing.assert_allclose(answer.log_prob, score, atol=1e-3)
+        scores = translator.score(coded, [answer.text for answer in ours])
+        for answer, score in zip(ours, scores, strict=True):
+            assert score.tokens == answer.tokens
+            np.testing.assert_allclose(score.log_prob, answer.log_prob, atol=1e-3)
 
 
 @pytest.mark.parametrize("beams", [1, 4])

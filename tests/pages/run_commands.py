@@ -80,12 +80,19 @@ def main() -> None:
         (folder / "files").mkdir()
         files.write(folder / "files")
         small.write_shims(folder / "files/shims")
-        names = ("Helsinki-NLP/opus-mt-de-en", "alirezamsh/small100")
+        names = (
+            "Helsinki-NLP/opus-mt-de-en",
+            "alirezamsh/small100",
+            "facebook/m2m100_418M",
+            "facebook/nllb-200-distilled-600M",
+        )
         models = {name: folder / "hub" / name for name in names}
         for path in models.values():
             path.mkdir(parents=True)
         hugging_face_files.write_model(models[names[0]], "h5")
-        hugging_face_files.write_small100(models[names[1]])
+        variants = ("SMaLL-100", "M2M-100", "NLLB-200")
+        for name, variant in zip(names[1:], variants, strict=True):
+            hugging_face_files.write_m2m100(models[name], variant)
         with fork_server.running(folder) as server, loopback_hub.serving(models) as hub:
             os.environ |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "cache")}
             run_in_lanes(wanted, folder, known, server)
