@@ -472,6 +472,7 @@ def test_documents_and_their_sentences(translator):
     ]
     for row in body["sentences"]:
         assert text[row["start"] : row["end"]] == row["translation"]
+        assert "confidence" not in row  # of a model without a calibration
     assert "https://example.org/a.b" in body["sentences"][2]["translation"]
 
 
