@@ -204,10 +204,10 @@ function swap() {
   translateAgain();
 }
 
-/** Fills the menu of terminologies, if there are any. */
+/** Fills the menu of terminologies, if there are any; none is selected at first. */
 function showTerminologies(names) {
   const options = names.map((name) => element("option", { value: name }, `Terms: ${name}`));
-  $("terms").replaceChildren(...options, element("option", { value: "" }, "No terms"));
+  $("terms").replaceChildren(element("option", { value: "" }, "No terms"), ...options);
   $("terms").hidden = names.length === 0;
 }
 
