@@ -660,11 +660,13 @@ async function saveCorrection() {
   $("saved").textContent = "";
   const said = await busy($("sentence"), () => "Saving\u2026", async () => {
     const saved = await ask("corrections", { ...sentence, translation });
-    showAsKnown(sentence.source, saved.translation, true);
+    forgetAnswers(sentence.source);
+    showEverywhere(sentence.source, saved.translation, true);
     if (!terms) return "Saved";
     const { translations: [[best]] } = await ask("translate",
       { text: sentence.source, to: sentence.to, terminology: terms });
-    return best.from_memory ? "Saved" : `Saved, but not used with the terms of ${terms}, which it lacks`;
+    return best.from_memory ? "Saved"
+      : `Saved, but not used with the terms of ${terms}: it lacks one`;
   });
   if (said === null || chosen?.dataset.source !== sentence.source) return;
   $("saved").textContent = said;
@@ -677,19 +679,23 @@ async function removeCorrection() {
   $("saved").textContent = "";
   const removed = await busy($("sentence"), () => "Removing\u2026",
     () => ask("corrections", sentence, undefined, "DELETE"));
-  if (removed === null || chosen?.dataset.source !== sentence.source) return;
-  const entry = await translateSentence();
-  showAsKnown(sentence.source, chosen.textContent, false);
-  if (!entry) return;
+  if (removed === null) return;
+  forgetAnswers(sentence.source);
+  if (chosen?.dataset.source !== sentence.source || !await translateSentence()) return;
+  showEverywhere(sentence.source, chosen.textContent, false);
   $("saved").textContent = "Removed";
   $("save").focus(); // the button is gone
 }
 
-/** Shows a sentence's translation wherever it occurs, and forgets earlier answers with it. */
-function showAsKnown(source, translation, isKnown) {
+/** Forgets answers that may have a sentence, so that they are requested again. */
+function forgetAnswers(source) {
   for (const [key, { sentences }] of lines) {
     if (!sentences || sentences.some((sentence) => sentence.source === source)) lines.delete(key);
   }
+}
+
+/** Shows a sentence's translation wherever the sentence occurs. */
+function showEverywhere(source, translation, isKnown) {
   for (const sentence of $("translation").querySelectorAll(".sentence")) {
     if (sentence.dataset.source !== source) continue;
     sentence.textContent = translation;
@@ -717,15 +723,13 @@ function take(input) {
 }
 
 // Enter in a translation keeps the text before the cursor, and regenerates the rest. An unedited
-// word that contains the cursor is dropped.
+// word that contains the cursor is dropped. Ctrl+Enter saves a correction.
 async function goOn(event) {
   const box = event.target, text = box.textContent;
   if (event.key !== "Enter" || !box.isContentEditable) return;
   event.preventDefault();
-  if (event.ctrlKey || event.metaKey) {
-    if (!$("correction").hidden) saveCorrection();
-    return;
-  }
+  const isSaved = (event.ctrlKey || event.metaKey) && !$("correction").hidden;
+  if (isSaved) return saveCorrection();
   const range = getSelection().getRangeAt(0).cloneRange();
   range.setStart(box, 0);
   const { target } = box.previousSibling.dataset, before = range.toString();
