@@ -52,9 +52,8 @@ def main():
     check_pair_file(FLAGS.corrections, "corrections")
     is_file = to_path(FLAGS.corrections).is_file()
     require(is_file, "corrections", "must be a file", repr(FLAGS.corrections))
-    paths = FLAGS.model_dir.split(",")  # several are refused as an ensemble
-    path = paths[0] if len(paths) == 1 else paths
-    stored = open_model(ModelPath(path, FLAGS.checkpoint, argument="model_dir"))
+    paths = FLAGS.model_dir.split(",")  # several are refused
+    stored = open_model(ModelPath(paths, FLAGS.checkpoint, argument="model_dir"))
     check_base(stored)
     result = adapt(
         stored, corrections_of(stored), FLAGS.adapter_dir, data_dir=FLAGS.data_dir, config=config

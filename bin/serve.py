@@ -6,6 +6,7 @@ SIGTERM stops the server after the running requests.
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
+import contextlib
 import dataclasses
 
 from absl import flags
@@ -48,6 +49,17 @@ flags.DEFINE_string(
     "like a translation memory. It is created if there is none. Everyone who can reach the server "
     "can change them.",
 )
+flags.DEFINE_string(
+    "adapter_dir",
+    None,
+    "Also learn the --corrections, into an adapter in this directory (as bin/adapt.py does). "
+    "Removing it undoes that.",
+)
+flags.DEFINE_string(
+    "data_dir",
+    None,
+    "With --adapter_dir: the model's training data, of which a part is repeated while learning.",
+)
 
 
 def main():
@@ -60,6 +72,7 @@ def main():
     terminologies = read_terminologies()
     # These two lines fail early; loading the model takes a while.
     stored = open_model_flags()
+    check_adapter_flags(stored)
     listening = listening_socket(FLAGS.host, FLAGS.port)
     if is_own_machine(listening):
         own = {name: value for name, value in OWN_MACHINE.items() if not FLAGS[name].present}
@@ -68,9 +81,42 @@ def main():
     corrections = read_corrections(translator)
     if corrections is not None:
         translator = translator.with_corrections(corrections)
-    return serve(
-        translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies, corrections
-    )
+    with learning(stored, translator, corrections):
+        return serve(
+            translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies, corrections
+        )
+
+
+def check_adapter_flags(stored):
+    """Checks the flags for learning corrections before a model is loaded."""
+    from keras_transformer.errors import require
+    from pipelines.adaptation import check_base
+
+    if FLAGS.adapter_dir is None:
+        rule = "must be used with --adapter_dir"
+        require(FLAGS.data_dir is None, "data_dir", rule, FLAGS.data_dir)
+        return
+    rule = "must be used with --corrections, which are learnt"
+    require(FLAGS.corrections is not None, "adapter_dir", rule, FLAGS.adapter_dir)
+    check_base(stored)
+
+
+@contextlib.contextmanager
+def learning(stored, translator, corrections):
+    """Learns corrections while the block runs, if --adapter_dir is given."""
+    if FLAGS.adapter_dir is None:
+        yield
+        return
+    from keras_transformer.training.learning_config import LearningConfig
+    from pipelines.adaptation import opened_adaptation
+    from pipelines.background_learning import learning_in_background
+
+    config = LearningConfig()
+    with (
+        opened_adaptation(stored, FLAGS.adapter_dir, FLAGS.data_dir, config) as adaptation,
+        learning_in_background(adaptation, translator, corrections),
+    ):
+        yield
 
 
 def check_corrections_flag():

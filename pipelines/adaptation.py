@@ -105,10 +105,10 @@ class Adaptation:
         Args:
             translator: one of the model that is adapted, with TensorFlow's engine.
         """
-        from keras_transformer.search.weights import update_weights
+        from keras_transformer.search.weights import update_stacks
 
         (compiled,) = translator.engine.graphs.model.members
-        update_weights(compiled.weights, self.learner.step.model)
+        update_stacks(compiled.weights, self.learner.step.model)
 
     def save(self) -> None:
         """Writes the adapter and the list of what it has learnt, if it learnt anything new.
@@ -215,6 +215,8 @@ def opened_adaptation(
     description = dataclasses.replace(stored.description, training=config.training)
     check_model_dir(adapter_dir, description, "adapter_dir")
     data_set = None if data_dir is None else _data_set(data_dir, description)
+    if data_set is None:
+        logging.warning("without data_dir, no training text is repeated: other text may get worse")
 
     from keras_transformer.training.adapters import copy_base, saved_variables, weights_fingerprint
     from keras_transformer.training.checkpoints import CheckpointStore
@@ -258,14 +260,13 @@ def opened_adaptation(
 
 def check_base(stored: StoredModel) -> None:
     """Raises InputError if corrections cannot be learnt for a model."""
-    argument = stored.where.argument
+    argument, paths = stored.where.argument, stored.where.paths
     rule = "must be a single model, not an ensemble: adapt one of its models"
-    require(len(stored.where.paths) == 1, argument, rule, f"{len(stored.where.paths)} models")
+    require(len(paths) == 1, argument, rule, f"{len(paths)} models")
     rule = "must be a model directory: import the export or the .keras file as one"
-    is_directory = isinstance(stored, ModelDirectory)
-    require(is_directory, argument, rule, stored.where.path)
+    require(isinstance(stored, ModelDirectory), argument, rule, paths[0])
     rule = "must be a whole model, not an adapter: export it, and import the export"
-    require(not isinstance(stored, AdapterDirectory), argument, rule, stored.where.path)
+    require(not isinstance(stored, AdapterDirectory), argument, rule, paths[0])
     task = stored.description.task
     require(task == "translation", argument, "must be a translation model", f"a {task} model")
 

@@ -42,7 +42,10 @@ FOR_PIPELINES = (
     "keras_transformer.vocabulary.wordpiece",
 )
 # The modules of pipelines that put data and model together: all that a program does.
-COMPOSED = ("training.py", "evaluation.py", "adaptation.py", "programs.py")
+COMPOSED = (
+    *("training.py", "evaluation.py", "adaptation.py", "background_learning.py"),
+    "programs.py",
+)
 # The package offers these under its own name, because its users import that: the names are looked
 # up at their first use, and nothing else in the library knows of them.
 OFFERING = "keras_transformer/__init__.py"

@@ -146,16 +146,8 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
         source_embedding=source_embedding,
         target_embedding=target_embedding,
         logits=logits,
-        encoder=Stack(
-            tuple(_encoder_layer(layer, store_matrix) for layer in model.encoder.layers),
-            _normalization(model.encoder.last_norm),
-            _store(model.source_positions.embeddings),
-        ),
-        decoder=Stack(
-            tuple(_decoder_layer(layer, store_matrix) for layer in model.decoder.layers),
-            _normalization(model.decoder.last_norm),
-            _store(model.target_positions.embeddings),
-        ),
+        encoder=_encoder(model, store_matrix),
+        decoder=_decoder(model, store_matrix),
     )
     if dtype == "bfloat16":
         return _for_each_variable(
@@ -174,7 +166,7 @@ def as_tensors(weights: Weights) -> Weights:
     return _for_each_variable(read, weights)
 
 
-def variables_of(weights: Weights) -> list[tf.Variable]:
+def variables_of(weights: Weights | Stack) -> list[tf.Variable]:
     """Returns the variables in a fixed order, each once."""
     variables = {id(part): part for part in tf.nest.flatten(weights) if part is not None}
     return list(variables.values())
@@ -182,8 +174,17 @@ def variables_of(weights: Weights) -> list[tf.Variable]:
 
 def update_weights(weights: Weights, model: Transformer) -> None:
     """Updates float32 weights from the current variables of their model."""
-    values = variables_of(read_weights(model))
-    for variable, value in zip(variables_of(weights), values, strict=True):
+    _assign_all(weights, read_weights(model))
+
+
+def update_stacks(weights: Weights, model: Transformer) -> None:
+    """Like `update_weights`, but leaves out the embeddings, which an adapter does not change."""
+    _assign_all(weights.encoder, _encoder(model, float_matrix))
+    _assign_all(weights.decoder, _decoder(model, float_matrix))
+
+
+def _assign_all(weights: Weights | Stack, values: Weights | Stack) -> None:
+    for variable, value in zip(variables_of(weights), variables_of(values), strict=True):
         variable.assign(value)
 
 
@@ -267,6 +268,22 @@ def _inner_layers(layer) -> list[keras.layers.Dense]:
     """Returns the layers that take a feed-forward network's input."""
     is_gated = isinstance(layer, GatedFeedForward)
     return [layer.gate_dense, layer.inner_dense] if is_gated else [layer.inner_dense]
+
+
+def _encoder(model: Transformer, store_matrix: Callable) -> Stack:
+    return Stack(
+        tuple(_encoder_layer(layer, store_matrix) for layer in model.encoder.layers),
+        _normalization(model.encoder.last_norm),
+        _store(model.source_positions.embeddings),
+    )
+
+
+def _decoder(model: Transformer, store_matrix: Callable) -> Stack:
+    return Stack(
+        tuple(_decoder_layer(layer, store_matrix) for layer in model.decoder.layers),
+        _normalization(model.decoder.last_norm),
+        _store(model.target_positions.embeddings),
+    )
 
 
 def _encoder_layer(layer, store_matrix) -> EncoderLayerWeights:

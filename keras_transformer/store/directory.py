@@ -97,7 +97,7 @@ class ModelDirectory(StoredModel):
         Raises:
             InputError: for an average that is not written.
         """
-        path = os.fspath(self.where.path)
+        path = os.fspath(self.where.paths[0])
         if self.is_checkpoint:
             return path
         name = checkpoint.checkpoint

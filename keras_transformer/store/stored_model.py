@@ -159,7 +159,7 @@ class StoredModel(abc.ABC):
 
     def path_of(self, checkpoint: CheckpointInfo) -> str:
         """Returns the path at which the weights of a checkpoint stay, for an adapter's base."""
-        return os.fspath(self.where.path)
+        return os.fspath(self.where.paths[0])
 
 
 def trained_model(

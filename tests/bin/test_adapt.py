@@ -1,5 +1,7 @@
 """Learning corrections with bin/adapt.py. tests/pipelines/test_adaptation.py has the details."""
 
+import pytest
+
 from tests.program_fixtures import PAIRS
 from tests.refusals import check_line
 
@@ -48,3 +50,23 @@ def test_wrong_input(call_program, untrained, exported, tmp_path):
     memory = tmp_path / "corrections.tmx"
     memory.write_text("<tmx/>")
     check_line(line_of(corrections=memory), "--corrections", memory, "unknown languages")
+
+
+@pytest.mark.parametrize(
+    ("given", "subject", "about"),
+    [
+        (["--adapter_dir=new"], "--adapter_dir", "--corrections"),
+        (["--data_dir=data"], "--data_dir", "--adapter_dir"),
+    ],
+)
+def test_what_a_server_needs_to_learn(call_program, untrained, tmp_path, given, subject, about):
+    done = call_program("serve", f"--model_dir={untrained}", "--port=0", *given, cwd=tmp_path)
+    assert done.code == 1
+    check_line(done.errors, subject, about=about)
+
+
+def test_a_server_does_not_learn_into_an_export(call_program, exported, tmp_path):
+    given = ["--adapter_dir=new", "--corrections=c.tmx", "--port=0"]
+    done = call_program("serve", f"--saved_model={exported}", *given, cwd=tmp_path)
+    assert done.code == 1
+    check_line(done.errors, "--saved_model", exported, "import")

@@ -40,6 +40,7 @@ WORDS_NOT_RUN = {
     "--runtime=node_modules/onnxruntime-web/dist": "the tests of the page in a browser have it",
     "--device=cuda": "there is no GPU",
     "benchmarks/gpu_step.py": "there is no GPU; its tests run it on the CPU",
+    "benchmarks/sport_captions.py": "it needs Multi30k; own.* are there",
     "benchmarks/training.py": "PyTorch is an extra",
     "--runner=beam": "Apache Beam has an environment of its own",
     "--pipeline_options=...": "the options are the reader's",
@@ -77,6 +78,7 @@ FURTHER = {
     ],
     "documents.py": ["--lines=20", "--rounds=1"],
     "adapt.py": ["--lora_rank=2", "--steps=1"],
+    "corrections.py": ["--corrections=50", "--set=lora_rank=2", "--set=steps=1"],
     "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
 }

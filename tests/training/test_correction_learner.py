@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, TransformerConfig
-from keras_transformer.search.weights import as_tensors, read_weights, update_weights, variables_of
+from keras_transformer.search.weights import read_weights, update_stacks, variables_of
 from keras_transformer.training.correction_learner import RECENT, CorrectionLearner, no_replay
 from keras_transformer.training.learning_config import LearningConfig
 from keras_transformer.training.step import TrainingStep
@@ -114,7 +114,7 @@ def test_what_is_learnt_becomes_probable_by_the_adapter_alone(learner):
     for weight, value in zip(frozen, before, strict=True):
         np.testing.assert_array_equal(weight, value)
 
-    update_weights(weights, model)  # as decoding uses them
-    expected = variables_of(as_tensors(read_weights(model)))
+    update_stacks(weights, model)  # those of decoding
+    expected = variables_of(read_weights(model))
     for weight, value in zip(variables_of(weights), expected, strict=True):
         np.testing.assert_array_equal(weight, value)

@@ -1,0 +1,89 @@
+"""Learns a server's corrections in the background, into the model with which it translates."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from absl import logging
+
+from keras_transformer.documents.corrections import Correction, Corrections
+from keras_transformer.documents.text_translator import TextTranslator
+from keras_transformer.errors import InputError
+from keras_transformer.language_codes import code_of
+from pipelines.adaptation import Adaptation
+
+PAUSE_SECONDS = 0.5  # between two looks for new corrections
+
+
+class BackgroundLearner:
+    """Learns new corrections one at a time, the oldest first.
+
+    Args:
+        adaptation: the model with the adapter that learns.
+        translator: a translator with the same model, whose weights are updated.
+        corrections: the corrections.
+    """
+
+    def __init__(
+        self, adaptation: Adaptation, translator: TextTranslator, corrections: Corrections
+    ):
+        self._adaptation = adaptation
+        self._translator = translator
+        self._corrections = corrections
+        languages = translator.card.languages
+        self._has_codes = languages is not None and languages.has_codes
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Learns until `stop` is called, and saves when there is nothing new."""
+        try:
+            while not self._stopped.wait(PAUSE_SECONDS):
+                while self.learn_next() and not self._stopped.is_set():
+                    pass
+                self._adaptation.save()
+        except (InputError, OSError) as error:
+            logging.error("corrections are no longer learnt: %s", error)
+
+    def stop(self) -> None:
+        """Makes `run` return once the running correction is learnt and saved."""
+        self._stopped.set()
+
+    def learn_next(self) -> bool:
+        """Learns the oldest correction that is new; returns False if there is none."""
+        learner = self._adaptation.learner
+        for correction in self._corrections.all():
+            source = self._source_of(correction)
+            is_new = learner.learnt.get(source) != correction.translation
+            if is_new and learner.fits(source, correction.translation):
+                self._adaptation.learn({source: correction.translation})
+                self._adaptation.update(self._translator)
+                return True
+        return False
+
+    def _source_of(self, correction: Correction) -> str:
+        """Returns a sentence as the model reads it, with a language code if it has them."""
+        code = f"{code_of(correction.direction.target)} " if self._has_codes else ""
+        return code + correction.source
+
+
+@contextlib.contextmanager
+def learning_in_background(
+    adaptation: Adaptation, translator: TextTranslator, corrections: Corrections
+) -> Iterator[None]:
+    """Learns corrections in a thread while the block runs; what was learnt before counts at once.
+
+    A translation that runs while the weights are updated may use some of the old and some of the
+    new ones, which differ little.
+
+    Args:
+        adaptation, translator, corrections: see BackgroundLearner.
+    """
+    adaptation.update(translator)
+    learner = BackgroundLearner(adaptation, translator, corrections)
+    thread = threading.Thread(target=learner.run, name="learning")
+    thread.start()
+    try:
+        yield
+    finally:
+        learner.stop()
+        thread.join()

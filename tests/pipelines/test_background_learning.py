@@ -1,0 +1,93 @@
+"""A server's corrections are learnt in the background, into the model that translates."""
+
+import time
+
+import numpy as np
+import pytest
+
+from keras_transformer.documents.corrections import Corrections
+from keras_transformer.errors import InputError
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
+from keras_transformer.loading import translator_of
+from keras_transformer.search.weights import read_weights, variables_of
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
+from keras_transformer.training.correction_learner import CorrectionLearner
+from keras_transformer.training.learning_config import LearningConfig
+from pipelines import background_learning
+from pipelines.adaptation import opened_adaptation
+from pipelines.background_learning import BackgroundLearner, learning_in_background
+from tests.program_fixtures import PAIRS
+
+pytestmark = pytest.mark.usefixtures("steps_traced_once")
+CONFIG = LearningConfig(steps=2, earlier=2, replay_tokens=40, lora_rank=2)
+DIRECTION = Direction("en", "de")
+SECONDS = 120  # at most, on a machine under load
+
+
+@pytest.fixture
+def parts(untrained, tmp_path):
+    """An adaptation, a translator of the same model, and a file of corrections."""
+    stored = open_model(ModelPath([untrained], argument="model_dir"))
+    translator = translator_of(stored, {"beam_size": 1})
+    corrections = Corrections(tmp_path / "corrections.tmx", ModelLanguages((DIRECTION,), ("de",)))
+    with opened_adaptation(stored, tmp_path / "adapter", None, CONFIG) as adaptation:
+        yield adaptation, translator, corrections
+
+
+def wait_until(is_true):
+    for _ in range(SECONDS * 20):
+        if is_true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("not in time")
+
+
+def decoding_weights(translator):
+    (compiled,) = translator.engine.graphs.model.members
+    return [variable.numpy() for variable in variables_of(compiled.weights)]
+
+
+def test_what_is_new_is_learnt_the_oldest_first(parts):
+    adaptation, translator, corrections = parts
+    before = decoding_weights(translator)
+    learner = BackgroundLearner(*parts)
+    assert not learner.learn_next()
+    for source, target in [*PAIRS[:2], ("cat " * 40, "katze")]:
+        corrections.add(source, target, DIRECTION)
+    assert learner.learn_next() and list(adaptation.learner.learnt) == [PAIRS[0][0]]
+    assert learner.learn_next() and not learner.learn_next()  # one is too long
+    corrections.add(PAIRS[0][0], "die katze", DIRECTION)
+    assert learner.learn_next() and not learner.learn_next()
+    assert adaptation.learner.learnt == {PAIRS[0][0]: "die katze", PAIRS[1][0]: PAIRS[1][1]}
+
+    after = decoding_weights(translator)
+    assert any(not np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    expected = variables_of(read_weights(adaptation.learner.step.model))
+    for weight, value in zip(after, expected, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+def test_a_thread_learns_and_saves(parts, monkeypatch):
+    monkeypatch.setattr(background_learning, "PAUSE_SECONDS", 0.01)
+    adaptation, translator, corrections = parts
+    with learning_in_background(adaptation, translator, corrections):
+        corrections.add(*PAIRS[0], DIRECTION)
+        wait_until(lambda: adaptation.checkpoint is not None)
+    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    assert lines == "\t".join(PAIRS[0]) + "\n"
+
+
+def test_an_error_ends_the_learning_and_nothing_else(parts, monkeypatch, caplog):
+    def fail(self, corrections):
+        raise InputError("loss", "must be finite", "nan")
+
+    monkeypatch.setattr(background_learning, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(CorrectionLearner, "learn", fail)
+    adaptation, translator, corrections = parts
+    corrections.add(*PAIRS[0], DIRECTION)
+    with learning_in_background(adaptation, translator, corrections):
+        wait_until(lambda: "no longer learnt" in caplog.text)
+        assert translator.translate(["the cat"])
+    assert "loss must be finite" in caplog.text
