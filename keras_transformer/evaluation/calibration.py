@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sacrebleu
+from sacrebleu.metrics.base import Metric
 
 from keras_transformer.confidence import Calibration, Evidence
 from keras_transformer.errors import require
@@ -88,7 +89,8 @@ def calibrate(
     answers = [row[0] for row in translator.translate(sources, progress=True, aligned=True)]
     texts = [answer.text for answer in answers]
     facts = _evidence(translator, sources, texts, [answer.pair for answer in answers])
-    chrf = sentence_chrf(texts, references)
+    chrf = sentence_scores(sacrebleu.CHRF(), texts, references)
+    edit_rates = sentence_scores(sacrebleu.TER(), texts, references)
     good_chrf = float(np.quantile(chrf, WORST))
     bad = chrf < good_chrf
     errors = planted_errors(sources, texts, np.flatnonzero(~bad)[:PLANTED_SENTENCES].tolist())
@@ -99,7 +101,7 @@ def calibrate(
     error_facts = _evidence(translator, error_sources, error_texts, pairs)
 
     held_out, error_held_out = _cross_validated(facts, bad, error_facts, error_rows)
-    scores = confidence_quality(held_out, facts[:, 0], chrf, good_chrf)
+    scores = confidence_quality(held_out, facts[:, 0], chrf, edit_rates, good_chrf)
     limit = np.quantile(held_out[~bad], FALSE_ALARMS)
     kinds = np.array([error.kind for error in errors])
     planted = {}
@@ -126,36 +128,50 @@ def answers_quality(
     """
     pairs = zip(answers, references, strict=True)
     judged = [(answer, text) for answer, text in pairs if answer.confidence is not None]
+    texts, wanted = [answer.text for answer, _ in judged], [text for _, text in judged]
     return confidence_quality(
         np.array([answer.confidence for answer, _ in judged]),
         np.array([answer.log_prob / answer.tokens for answer, _ in judged]),
-        sentence_chrf([answer.text for answer, _ in judged], [text for _, text in judged]),
+        sentence_scores(sacrebleu.CHRF(), texts, wanted),
+        sentence_scores(sacrebleu.TER(), texts, wanted),
         calibration.good_chrf,
     )
 
 
 def confidence_quality(
-    confidences: np.ndarray, log_probs: np.ndarray, chrf: np.ndarray, good_chrf: float
+    confidences: np.ndarray,
+    log_probs: np.ndarray,
+    chrf: np.ndarray,
+    edit_rates: np.ndarray,
+    good_chrf: float,
 ) -> dict[str, float]:
     """Measures how well confidence tells good translations from bad ones.
 
     Args:
         confidences: float [N].
         log_probs: float [N], the mean log probability of each translation's subwords.
-        chrf: float [N], of each translation, in percent.
+        chrf, edit_rates: float [N], chrF and TER of each translation, in percent.
         good_chrf: see Calibration.
 
     Returns:
         {"auroc": the probability that a translation of the worst fifth has less confidence than
-        another; "auroc_log_prob": the same by log probability alone; "calibration_error": the
+        another; "auroc_log_prob": the same by log probability alone; "auroc_ter" and
+        "auroc_log_prob_ter": the same for the worst fifth by TER; "calibration_error": the
         expected calibration error, in ten bins of equal numbers (Naeini et al. 2015)}.
     """
-    worst = chrf < max(np.quantile(chrf, WORST), np.nextafter(chrf.min(), np.inf))
+    worst, most_edited = _worst(chrf), _worst(-edit_rates)
     return {
         "auroc": auroc(confidences, worst),
         "auroc_log_prob": auroc(log_probs, worst),
+        "auroc_ter": auroc(confidences, most_edited),
+        "auroc_log_prob_ter": auroc(log_probs, most_edited),
         "calibration_error": calibration_error(confidences, chrf >= good_chrf),
     }
+
+
+def _worst(scores: np.ndarray) -> np.ndarray:
+    """Returns which scores are among the lowest fifth; more if many share the lowest score."""
+    return scores < max(np.quantile(scores, WORST), np.nextafter(scores.min(), np.inf))
 
 
 def auroc(values: np.ndarray, is_low: np.ndarray) -> float:
@@ -183,14 +199,16 @@ def calibration_error(probabilities: np.ndarray, outcomes: np.ndarray) -> float:
         probabilities: float [N], of the outcome True.
         outcomes: bool [N].
     """
-    bins = np.array_split(np.argsort(probabilities, kind="stable"), 10)
+    order = np.argsort(probabilities, kind="stable")
+    bins = np.array_split(order, min(10, len(order)))
     gaps = [len(rows) * abs(probabilities[rows].mean() - outcomes[rows].mean()) for rows in bins]
     return float(sum(gaps) / len(probabilities))
 
 
-def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Returns the chrF of each translation, in percent: float [N]."""
-    metric = sacrebleu.CHRF()
+def sentence_scores(
+    metric: Metric, translations: Sequence[str], references: Sequence[str]
+) -> np.ndarray:
+    """Returns the score of each translation, in percent: float [N]."""
     pairs = zip(translations, references, strict=True)
     return np.array([metric.sentence_score(text, [reference]).score for text, reference in pairs])
 

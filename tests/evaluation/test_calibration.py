@@ -8,6 +8,7 @@ import pytest
 from keras_transformer.evaluation.calibration import (
     auroc,
     calibration_error,
+    confidence_quality,
     fit,
     logistic_regression,
     planted_errors,
@@ -53,6 +54,19 @@ def test_auroc_is_a_share_of_pairs():
 
 def test_auroc_of_rows_of_one_kind_is_a_guess():
     assert auroc(np.array([0.1, 0.2]), np.array([False, False])) == 0.5
+
+
+def test_quality_is_measured_by_both_scores():
+    chrf = np.array([90.0, 80, 20, 70, 60])
+    edit_rates = np.array([10.0, 20, 30, 150, 30])
+    confidences, log_probs = np.array([0.9, 0.8, 0.1, 0.2, 0.7]), -np.arange(5.0)
+    assert confidence_quality(confidences, log_probs, chrf, edit_rates, 50.0) == {
+        "auroc": 1.0,
+        "auroc_log_prob": 0.5,
+        "auroc_ter": 0.75,
+        "auroc_log_prob_ter": 0.75,
+        "calibration_error": pytest.approx(np.mean([0.1, 0.2, 0.1, 0.8, 0.3])),
+    }
 
 
 def test_calibration_error_is_the_mean_gap_of_ten_bins():
