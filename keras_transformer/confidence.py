@@ -7,6 +7,7 @@ facts. evaluation/calibration.py fits it to references. Does not import TensorFl
 
 import dataclasses
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from keras_transformer.translate.answers import AlignedPair
 
 SURPRISING = -3.0  # natural logarithm: a subword with a probability below 5%
+# Natural logarithm, of a whole translation. Above it, no subword counts as surprising: where their
+# probabilities take a further pass, only the few translations below need it.
+IMPROBABLE = -10.0
 LONGEST_REPETITION = 8  # subwords
 
 _DIGITS = re.compile(r"\d+")
@@ -29,8 +33,11 @@ class Evidence(NamedTuple):
     """What speaks for or against a translation, from its text and its search."""
 
     log_prob: float  # mean of its subwords' log probabilities, natural logarithm
-    surprise: float  # how far the least probable one lies below SURPRISING; at most 0
-    coverage: float  # the share of source subwords that some subword is aligned with
+    # How far the least probable one lies below SURPRISING, if all lie below IMPROBABLE; at most 0.
+    surprise: float
+    # The share of source subwords that some subword is aligned with. The first two count as aligned
+    # with each other: where a search does not align them, that would take a further pass.
+    coverage: float
     length: float  # logarithm of its number of subwords
     ratio: float  # logarithm of that number, divided by the source's
     repetition: float  # 1 if it repeats subwords at once, and the source does not; otherwise 0
@@ -43,16 +50,19 @@ def evidence(source: str, translation: str, pair: "AlignedPair") -> Evidence:
 
     Args:
         source, translation: both texts.
-        pair: their subwords, with log probabilities.
+        pair: their subwords, with log probabilities; see search/engine.py for what may be inexact.
     """
     source_pieces, target_pieces, log_probs = pair.source_pieces, pair.target_pieces, pair.log_probs
-    covered = set(pair.alignment[:-1]) - {len(source_pieces) - 1}
+    covered = {0, *pair.alignment[1:-1]} - {len(source_pieces) - 1}
+    surprise = 0.0
+    if sum(log_probs) < IMPROBABLE:
+        surprise = min(min(log_probs) - SURPRISING, 0.0)
     repeats = _longest_repetition(target_pieces) > _longest_repetition(source_pieces)
     source_words = set(_WORD.findall(source.casefold()))
     words = _WORD.findall(translation.casefold())
     return Evidence(
         log_prob=sum(log_probs) / max(len(log_probs), 1),
-        surprise=min(min(log_probs, default=0.0) - SURPRISING, 0.0),
+        surprise=surprise,
         coverage=len(covered) / max(len(source_pieces) - 1, 1),
         length=math.log(max(len(target_pieces), 1)),
         ratio=math.log(max(len(target_pieces), 1) / max(len(source_pieces), 1)),
@@ -99,9 +109,7 @@ def _longest_repetition(pieces: Sequence[str]) -> int:
     It is 0 without any, and at most LONGEST_REPETITION.
     """
     for length in range(min(LONGEST_REPETITION, len(pieces) // 2), 0, -1):
-        equal = 0
-        for first, second in zip(pieces, pieces[length:], strict=False):
-            equal = equal + 1 if first == second else 0
-            if equal == length:
-                return length
+        equal = bytes(map(operator.eq, pieces, pieces[length:]))  # 1 where a subword comes again
+        if b"\x01" * length in equal:
+            return length
     return 0

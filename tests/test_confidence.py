@@ -31,9 +31,17 @@ def test_log_probability_is_the_mean_of_the_subwords():
     assert evidence_of(log_probs=[-1.0, -2.0, -0.3]).log_prob == pytest.approx(-1.1)
 
 
-@pytest.mark.parametrize(("lowest", "surprise"), [(-2.9, 0.0), (-3.0, 0.0), (-4.5, -1.5)])
-def test_only_an_improbable_subword_is_a_surprise(lowest, surprise):
-    assert evidence_of(log_probs=[-0.1, lowest, -0.2]).surprise == pytest.approx(surprise)
+@pytest.mark.parametrize(
+    ("log_probs", "surprise"),
+    [
+        ([-3.0, -3.0, -3.0, -3.0], 0.0),
+        ([-2.9, -4.5, -2.9], -1.5),
+        ([-0.1, -9.8, -0.1], 0.0),  # altogether not below -10
+        ([-0.1, -9.8, -0.2], -6.8),
+    ],
+)
+def test_only_an_improbable_subword_is_a_surprise(log_probs, surprise):
+    assert evidence_of(log_probs=log_probs).surprise == pytest.approx(surprise)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +49,7 @@ def test_only_an_improbable_subword_is_a_surprise(lowest, surprise):
     [
         ([0, 1, 3], 2 / 3),
         ([0, 0, 3], 1 / 3),
+        ([2, 1, 3], 2 / 3),  # the first subwords count as aligned
         ([0, 3, 1], 1 / 3),  # neither the source's EOS nor what the translation's EOS attends to
     ],
 )

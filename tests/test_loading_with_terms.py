@@ -55,6 +55,6 @@ def test_every_engine_reads_terms_in_the_source(models, name):
         has_term = index < 3
         assert (expected[0].log_prob != pytest.approx(free[index][0].log_prob)) == has_term
     document = "the **cat**. a *big* red dog"
-    assert models[name].translate_document(
-        document, "markdown", terminology=TERMS
-    ) == models["directory"].translate_document(document, "markdown", terminology=TERMS)
+    assert models[name].translate_document(document, "markdown", terminology=TERMS) == models[
+        "directory"
+    ].translate_document(document, "markdown", terminology=TERMS)

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_transformer.confidence import IMPROBABLE
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
@@ -116,7 +117,8 @@ class CTranslate2Engine:
                 log_probs[sentence, rank] = each.log_prob
                 scores[sentence, rank] = score_of(each, request.alpha)
         result = result._replace(scores=scores, log_probs=log_probs)
-        if request.token_scores and result.alignment is not None:
+        by_token = request.token_scores or request.evidence
+        if by_token and result.alignment is not None:
             return result._replace(token_log_probs=self._token_scores(request, result))
         return result
 
@@ -187,11 +189,11 @@ class CTranslate2Engine:
             target_prefix=self._with_codes(sources, prefix),
             max_decoding_length=limit + self._codes,
             min_decoding_length=shortest + self._codes if shortest else 0,
-            return_attention=any(request.aligned),
+            return_attention=any(request.needs_alignment),
             **self._search_options,
             **options,
         )
-        aligned = request.aligned or [False] * len(request.ids)
+        aligned = request.needs_alignment or [False] * len(request.ids)
         for sentence, result in zip(sentences, results, strict=True):
             hypotheses = [tokens[self._codes :] for tokens in result.hypotheses]
             scores = result.scores or [0.0] * len(hypotheses)
@@ -207,7 +209,7 @@ class CTranslate2Engine:
         """Returns each sentence's first `count` hypotheses, without scores."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
-        aligned = {sentence for sentence, is_aligned in enumerate(request.aligned) if is_aligned}
+        aligned = _indices_of(request.needs_alignment)
         alignment = np.zeros_like(ids) if aligned else None
         lengths = np.zeros([len(rows), count], np.int32)
         for sentence, row in enumerate(rows):
@@ -218,9 +220,8 @@ class CTranslate2Engine:
                     positions = np.argmax(each.attention, axis=1)
                     alignment[sentence, rank, :length] = self._codes + positions
                 lengths[sentence, rank] = length
-        sentences = [
-            sentence for sentence in sorted(aligned) if self._has_text(request.ids[sentence])
-        ]
+        exactly = sorted(_indices_of(request.aligned))
+        sentences = [sentence for sentence in exactly if self._has_text(request.ids[sentence])]
         if self._search_options["beam_size"] > 1 and sentences:
             # A beam search returns the attention of another sentence for the first token.
             first = self._aligned([request.ids[sentence] for sentence in sentences], 1)
@@ -228,13 +229,15 @@ class CTranslate2Engine:
         return SearchResult(ids, lengths, None, None, alignment)
 
     def _token_scores(self, request: Request, result: SearchResult) -> np.ndarray:
-        """Scores the tokens of the hypotheses of aligned sources: float32 [B, K, T]."""
+        """Scores the tokens of hypotheses, of aligned sources or as evidence: float32 [B, K, T]."""
         scores = np.zeros(result.ids.shape, np.float32)
-        indices = [
-            (sentence, rank)
-            for sentence, rank in np.argwhere(result.lengths > 0).tolist()
-            if request.aligned[sentence]
-        ]
+        exactly = _indices_of(request.aligned) if request.token_scores else set()
+        indices = []
+        for sentence, rank in np.argwhere(result.lengths > 0).tolist():
+            log_prob, length = result.log_probs[sentence, rank], result.lengths[sentence, rank]
+            if sentence in exactly or (request.evidence and log_prob < IMPROBABLE):
+                indices.append((sentence, rank))
+            scores[sentence, rank, :length] = log_prob / length
         source = [request.ids[sentence] for sentence, _ in indices]
         target = [result.ids[index][: result.lengths[index]] for index in indices]
         for index, log_probs in zip(indices, self._token_log_probs(source, target), strict=True):
@@ -353,6 +356,11 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
         arguments["sampling_topp"] = sampling.top_p
         arguments["sampling_temperature"] = sampling.temperature
     return arguments
+
+
+def _indices_of(are_needed: Sequence[bool]) -> set[int]:
+    """Returns the indices of the sentences that need something."""
+    return {sentence for sentence, is_needed in enumerate(are_needed) if is_needed}
 
 
 def has_prefix(request: Request) -> bool:

@@ -30,6 +30,15 @@ class Request(NamedTuple):
     # Which sources need alignments; none if empty. An engine may not have them.
     aligned: Sequence[bool] = ()
     token_scores: bool = False  # whether these sources also need the scores of tokens, likewise
+    # Whether all sources need alignments and the scores of tokens as evidence (confidence.py). For
+    # sources that do not need them otherwise, the first token may be aligned with any position, and
+    # the tokens of a hypothesis that is not IMPROBABLE may have their mean as the score of each.
+    evidence: bool = False
+
+    @property
+    def needs_alignment(self) -> Sequence[bool]:
+        """Whether each source needs an alignment, be it as evidence."""
+        return [True] * len(self.ids) if self.evidence else self.aligned
 
     def select(self, indices: Sequence[int]) -> "Request":
         """Returns the request for some of the sources."""

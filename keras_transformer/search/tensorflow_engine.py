@@ -283,7 +283,7 @@ class TensorFlowEngine:
     def _aligned(self, name: str, request: Request) -> str:
         """Returns the name of the graph that aligns, too, if needed; some exports have none."""
         aligned = f"aligned_{name}"
-        return aligned if any(request.aligned) and aligned in self.graphs.named else name
+        return aligned if any(request.needs_alignment) and aligned in self.graphs.named else name
 
     def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
         rule = "must be among the export's signatures; export the model again with it"

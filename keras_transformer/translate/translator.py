@@ -278,18 +278,18 @@ class Translator:
     def _search(self, request: SearchRequest, progress: bool) -> list[list[Translation]]:
         sources = self._encode_with_terms(request)
         is_judged = request.confidence and self.card.calibration is not None
-        by_token = request.scores or is_judged
         id_request = Request(
             ids=sources.ids,
             prefix=self._encode_prefixes(sources.ids, request.target_prefixes),
             phrases=self._encode_phrases(sources.ids, request.required_phrases),
             guaranteed=request.guaranteed,
             alpha=self.config.alpha,
-            aligned=[True] * len(request.texts) if is_judged else request.aligned,
-            token_scores=by_token,
+            aligned=request.aligned,
+            token_scores=request.scores,
+            evidence=is_judged,
         )
         is_constrained = request.required_phrases is not None
-        needs_scores = by_token or is_constrained or self.config.mbr is not None
+        needs_scores = request.scores or is_judged or is_constrained or self.config.mbr is not None
         is_greedy = self.config.is_greedy and not needs_scores
         find = self.engine.search_greedily if is_greedy else self.engine.search
 
@@ -297,7 +297,7 @@ class Translator:
             batch_request = id_request.select(batch)
             hypotheses = find(batch_request)
             rows = translations(hypotheses, self.vocabularies, select(sources.truncated, batch))
-            if any(batch_request.aligned):
+            if any(batch_request.needs_alignment):
                 self._align_guaranteed(batch_request, hypotheses, rows)
             return rows
 
@@ -305,7 +305,7 @@ class Translator:
         if is_judged:
             aligned = request.aligned or [False] * len(answers)
             answers = [
-                [self._judged(text, answer, is_aligned) for answer in row]
+                [self._judged(text, answer, is_aligned, request.scores) for answer in row]
                 for text, row, is_aligned in zip(request.texts, answers, aligned, strict=True)
             ]
         if self.config.mbr is None:
@@ -503,14 +503,15 @@ class Translator:
         answers: list[list[Translation]],
     ) -> None:
         """Replaces a batch's answers that need alignments by the guaranteed ones, aligned."""
-        indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
+        indices = [index for index, is_needed in enumerate(request.needs_alignment) if is_needed]
+        by_token = request.token_scores or request.evidence
         sources = select(request.ids, indices)
         aligned: list[list[Translation]] = [[] for _ in indices]
         for rank in range(request.guaranteed):
             ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
             targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
-            log_probs = hypotheses.token_log_probs if request.token_scores else None
-            lacks_scores = request.token_scores and log_probs is None
+            log_probs = hypotheses.token_log_probs if by_token else None
+            lacks_scores = by_token and log_probs is None
             if lacks_scores or hypotheses.alignment is None:
                 pairs = self._align_ids(sources, targets)
             else:
@@ -527,13 +528,17 @@ class Translator:
         """Collects the evidence for a translation of a text, which may have a language code."""
         return evidence(self.language_prefix.removed(text), translation, pair)
 
-    def _judged(self, text: str, answer: Translation, is_aligned: bool) -> Translation:
-        """Adds the confidence to an aligned answer, and removes its alignment if not requested."""
+    def _judged(
+        self, text: str, answer: Translation, is_aligned: bool, scores: bool
+    ) -> Translation:
+        """Adds the confidence to an answer, and removes alignment and scores if not requested."""
         confidence = None
         if text.strip():
             facts = self.evidence(text, answer.text, answer.pair)
             confidence = self.card.calibration.confidence(facts)
         pair = answer.pair if is_aligned else None
+        if pair is not None and not scores:
+            pair = pair._replace(log_probs=None)
         return dataclasses.replace(answer, confidence=confidence, pair=pair)
 
     def _align_ids(self, sources: Rows, targets: Rows) -> list[AlignedPair]:

@@ -10,6 +10,7 @@ import pytest
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.search import ctranslate2_engine
 from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
 from keras_transformer.search.ctranslate2_engine import CTranslate2Engine, load_ctranslate2
 from keras_transformer.search.engine import Request
@@ -251,6 +252,28 @@ def test_each_source_is_aligned_if_it_needs_it(engines, beam_size):
     np.testing.assert_array_equal(some.ids, every.ids)
     np.testing.assert_array_equal(some.alignment[1::2], every.alignment[1::2])
     assert some.alignment[1::2].any()
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_size):
+    theirs, _ = engines(beam_size=beam_size)
+    sources = make_sources()
+    aligned = [place % 2 == 1 for place in range(len(sources))]
+    exact = theirs.search(Request(sources, aligned=[True] * len(sources), token_scores=True))
+    limit = float(np.median(exact.log_probs[exact.lengths > 0]))
+    monkeypatch.setattr(ctranslate2_engine, "IMPROBABLE", limit)
+    found = theirs.search(Request(sources, aligned=aligned, token_scores=True, evidence=True))
+    np.testing.assert_array_equal(found.ids, exact.ids)
+    np.testing.assert_array_equal(found.alignment[..., 1:], exact.alignment[..., 1:])
+    np.testing.assert_array_equal(found.alignment[aligned], exact.alignment[aligned])
+    np.testing.assert_allclose(found.token_log_probs.sum(axis=2), exact.log_probs, atol=1e-2)
+    is_exact = np.array(aligned) | (exact.log_probs[:, 0] < limit)
+    assert 0 < is_exact.sum() < len(sources)
+    np.testing.assert_allclose(
+        found.token_log_probs[is_exact], exact.token_log_probs[is_exact], atol=1e-2
+    )
+    for row, length in zip(found.token_log_probs[~is_exact], exact.lengths[~is_exact], strict=True):
+        assert len(set(row[0, : length[0]])) <= 1, "the mean stands for each token"
 
 
 def test_what_it_lacks_is_refused_by_its_name(engines):
