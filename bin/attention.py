@@ -11,7 +11,13 @@ from pathlib import Path
 
 from absl import flags
 from command_files import check_output_flag
-from command_model import define_model_flags, load_model, open_model_flags
+from command_model import (
+    define_language_flags,
+    define_model_flags,
+    language_flags,
+    load_model,
+    open_model_flags,
+)
 
 FLAGS = flags.FLAGS
 define_model_flags()
@@ -25,7 +31,7 @@ flags.DEFINE_enum(
 flags.DEFINE_integer(
     "layer", None, "Layer to draw in --picture, from 1; the last but one by default."
 )
-flags.DEFINE_string("to", None, "Target language, such as de, if the model has several.")
+define_language_flags("Target language, such as de, if the model has several.")
 flags.DEFINE_string(
     "heads", None, "Heads to draw in --picture, from 1, such as 5,6; all by default."
 )
@@ -59,7 +65,7 @@ def main():
     is_of_encoder = FLAGS.kind == "encoder"
     layer = chosen_layer(config.num_layers if is_of_encoder else config.num_decoder_layers)
     heads = chosen_heads(config.num_heads)
-    (source,) = translator.with_codes([FLAGS.source], FLAGS.to)
+    (source,) = translator.with_codes([FLAGS.source], language_flags(stored))
     target = FLAGS.target
     translation = None
     if target is None:

@@ -166,6 +166,42 @@ def check_memory_flag() -> None:
         require(to_path(path).is_file(), "memory", "must be a file", repr(path))
 
 
+def define_language_flags(to_help: str) -> None:
+    """Defines --from and --to; `to_help` is the help of --to."""
+    flags.DEFINE_string("to", None, to_help)
+    flags.DEFINE_string(
+        "from",
+        None,
+        "Source language, such as en, of a model that reads it, too: M2M-100 or NLLB-200.",
+    )
+
+
+def language_flags(stored) -> str | None:
+    """Returns the languages of --from and --to, as the `to` of a Translator.
+
+    Args:
+        stored: the model, from `open_model_flags`.
+    """
+    from keras_transformer.language_codes import source_languages_of
+    from keras_transformer.languages import find_language
+
+    options = {} if stored.description is None else stored.description.task_options
+    sources = source_languages_of(options)
+    source, target = flags.FLAGS["from"].value, flags.FLAGS["to"].value
+    known = ", ".join(sources)
+    if source is None:
+        is_clear = target is None or len(sources) <= 1
+        rule = f"must be given with --to for this model, which reads the source language: {known}"
+        require(is_clear, "from", rule, "none")
+        return target
+    rule = "must only be given for a model that reads the source language, too"
+    require(sources, "from", rule, source)
+    rule = f"must be one of the model's source languages: {known}"
+    require(find_language(sources, source) is not None, "from", rule, source)
+    require(target is not None, "to", "must be given with --from", "none")
+    return f"{source}-{target}"
+
+
 def load_model_with_memory(stored, **options: Any):
     """Loads a model, and the --memory file; see `load_model`."""
     from keras_transformer.languages import ModelLanguages

@@ -26,8 +26,10 @@ from command_files import check_output_flag, terms_of
 from command_flags import define_flags, flag_values
 from command_model import (
     check_memory_flag,
+    define_language_flags,
     define_memory_flag,
     define_model_flags,
+    language_flags,
     load_model_with_memory,
     open_model_flags,
 )
@@ -51,11 +53,9 @@ flags.DEFINE_string(
     "File to write; compressed if its name ends in .gz or .zst. - is stdout; on a terminal, it is "
     "only for text.",
 )
-flags.DEFINE_string(
-    "to",
-    None,
+define_language_flags(
     "Target language, such as de, if the model has several. Without it, each text must begin with "
-    "a language code, such as >>de<<.",
+    "a language code, such as >>de<<."
 )
 flags.DEFINE_bool(
     "one_sentence_per_line",
@@ -109,6 +109,10 @@ def main():
         document.check_content()
     sampling = sampling_config()
     stored = open_model_flags(fixed_in_export=("sample", *SAMPLING_FLAGS))
+    to = language_flags(stored)
+    lines = dataclasses.replace(lines, to=to)
+    if document is not None:
+        document = dataclasses.replace(document, to=to)
     if document is not None and is_unreadable(document):
         document = dataclasses.replace(document, output=new_output(document, stored))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
@@ -174,11 +178,11 @@ def new_output(document, stored):
 
 def target_language(stored):
     """Returns the language of the translations as far as the model's files tell, or None."""
-    from keras_transformer.languages import model_languages
+    from keras_transformer.languages import find_language, model_languages
 
     languages = None if stored.description is None else model_languages(stored.description)
     targets = () if languages is None else languages.targets
-    if FLAGS.to in targets:
+    if FLAGS.to is not None and find_language(targets, FLAGS.to) is not None:
         return FLAGS.to
     return targets[0] if len(targets) == 1 else None
 

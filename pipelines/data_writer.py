@@ -22,7 +22,7 @@ from keras_transformer.progress import progress_bar
 from keras_transformer.vocabulary.terms import options_of_terms
 from pipelines import data_files, sharding
 from pipelines.augmentation import Augmentation, augment
-from pipelines.many_languages import with_codes
+from pipelines.many_languages import code_languages, with_codes
 from pipelines.metadata import Metadata, SplitInfo, write_metadata
 from pipelines.preparation_config import PreparationConfig
 from pipelines.selection import Selection, select
@@ -183,7 +183,7 @@ def _vocabularies(preparation: Preparation, folder: Path) -> list[_Vocabulary]:
         file = folder / f"{name}{SUFFIXES[config.tokenizer]}"
         # Targets have the symbols, and sources begin with the codes.
         symbols = preparation.selection.survey.symbols if 1 in own_sides else ()
-        languages = preparation.source.target_languages if 0 in own_sides else ()
+        languages = code_languages(preparation.source) if 0 in own_sides else ()
         sample = SentenceSample(config.seed)
         vocabularies.append(
             _Vocabulary(file, path, own_sides, symbols, languages, config.has_terms, sample)

@@ -12,7 +12,11 @@ from absl import logging
 from keras_transformer.confidence import Calibration
 from keras_transformer.errors import require
 from keras_transformer.fields import Size, check_fields, one_of, option
-from keras_transformer.language_codes import directions_of, target_languages_of
+from keras_transformer.language_codes import (
+    directions_of,
+    source_languages_of,
+    target_languages_of,
+)
 from keras_transformer.output_files import check_output, write_lines
 from keras_transformer.store.card import ModelCard
 from keras_transformer.store.decoding import ChosenDecoding
@@ -250,6 +254,11 @@ def _check_same_data(data: DataSet, card: ModelCard) -> None:
     needs_codes = bool(target_languages_of(model.task_options))
     rule = "must be prepared with target language codes if and only if the model uses them"
     received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
+    require(has_codes == needs_codes, "data_dir", rule, received)
+    has_codes = bool(source_languages_of(metadata.task_options))
+    needs_codes = bool(source_languages_of(model.task_options))
+    rule = "must be prepared with source_codes if and only if the model reads them"
+    received = f"{data_dir}, {'with' if has_codes else 'without'} them"
     require(has_codes == needs_codes, "data_dir", rule, received)
 
 

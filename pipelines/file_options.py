@@ -66,6 +66,12 @@ class FileOptions(LanguageOptions):
         None, "Directions of parallel to train, such as en-de,de-cs; all by default."
     )
 
+    source_codes: bool = option(
+        False,
+        "With several directions: begin sources with the codes of both languages, as M2M-100 and "
+        "NLLB-200 read them.",
+    )
+
     def source(self, config: PreparationConfig) -> FileSource:
         return file_source(self)
 
@@ -89,7 +95,10 @@ def file_source(arguments: FileOptions) -> FileSource:
     files = _text_files(arguments, needs_train="train" not in pair_files and not texts)
     received = ",".join(chosen or [])
     require(chosen is None or texts, "directions", "must be given with parallel", received)
+    source_codes = arguments.source_codes
     if not languages_of_files and not texts:
+        rule = "must be given with target_languages or parallel"
+        require(not source_codes, "source_codes", rule, "neither")
         return FileSource(files, pair_files, languages)
     kind = "parallel" if texts else "target_languages"
     _refuse({f"{split}_pairs": paths for split, paths in pair_files.items()}, kind)
@@ -102,10 +111,10 @@ def file_source(arguments: FileOptions) -> FileSource:
         }
         _refuse(target_languages, kind)
         require("train" in texts, "parallel", "must be given for training", "none")
-        return source_of_parallel_text(texts, chosen)
+        return source_of_parallel_text(texts, chosen, source_codes)
     rule = "must be given for the training files"
     require("train" in languages_of_files, "target_languages", rule, "none")
-    return source_of_files(files, languages_of_files)
+    return source_of_files(files, languages_of_files, source_codes)
 
 
 def _text_files(arguments: FileOptions, needs_train: bool) -> Files:

@@ -1,6 +1,7 @@
 """Data for models with several directions: each source begins with its target language's code.
 
-The files of each direction are those of a FileSource with directions. Codes are added last, after
+With source_codes, its own language's code follows. The files of each direction are those of a
+FileSource with directions. Codes are added last, after
 everything that inspects or changes text: filters, copies in capitals, and vocabulary learning do
 not see codes.
 """
@@ -9,7 +10,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from keras_transformer.errors import require
-from keras_transformer.language_codes import Direction, code_of, is_language
+from keras_transformer.language_codes import (
+    Direction,
+    code_of,
+    is_language,
+    source_languages_of,
+)
 from pipelines.sources import DerivedSource, FileSource, Pair, Source, language_of
 
 Files = tuple[list[str], list[str]]  # of source and target
@@ -20,31 +26,41 @@ def with_codes(source: Source) -> Source:
     return CodedSource(source) if source.target_languages else source
 
 
+def code_languages(source: Source) -> list[str]:
+    """Returns the languages whose codes the sources begin with, each once."""
+    of_sources = source_languages_of(source.task_options())
+    return list(dict.fromkeys([*source.target_languages, *of_sources]))
+
+
 class CodedSource(DerivedSource):
     """A source with several directions, whose pairs begin with their target language's code."""
 
     def pairs(self, split: str) -> Iterator[Pair]:
         for part in self._source.parts(split):
             for source, target in part.pairs(split):
-                yield _coded(source, part), target
+                yield self._coded(source, part), target
 
     def rows(self, split: str) -> Iterator[Sequence[str]]:
         for part in self._source.parts(split):
             for source, *others in part.rows(split):
-                yield (_coded(source, part), *others)
+                yield (self._coded(source, part), *others)
 
     def parts(self, split: str) -> list[Source]:
         return [CodedSource(part) for part in self._source.parts(split)]
 
-
-def _coded(text: str, part: Source) -> str:
-    """Prepends a target language's code to a source text; a blank text stays blank."""
-    _, target_language = part.languages
-    return f"{code_of(target_language)} {text}" if text.strip() else text
+    def _coded(self, text: str, part: Source) -> str:
+        """Prepends the codes of a part's languages to a source text; a blank text stays blank."""
+        source_language, target_language = part.languages
+        languages = [target_language]
+        if source_languages_of(self._source.task_options()):
+            languages.append(source_language)
+        return " ".join([*map(code_of, languages), text]) if text.strip() else text
 
 
 def source_of_files(
-    files: Mapping[str, Files], target_languages: Mapping[str, Sequence[str]]
+    files: Mapping[str, Files],
+    target_languages: Mapping[str, Sequence[str]],
+    source_codes: bool = False,
 ) -> FileSource:
     """Makes a source from parallel files for several directions.
 
@@ -53,6 +69,7 @@ def source_of_files(
             ends in its language, as in train.en.
         target_languages: split -> the language of each target file; those of "train" are the
             default for other splits.
+        source_codes: whether sources have the codes of their own languages, too.
 
     Raises:
         InputError: if languages do not match the files.
@@ -78,11 +95,13 @@ def source_of_files(
         rule = "must be files whose names end in their language, such as train.en"
         require(all(sources), f"{split}_source", rule, ",".join(source_files))
         directions[split] = _directions(sources, languages, argument)
-    return FileSource(dict(files), directions=directions)
+    return FileSource(dict(files), directions=directions, source_codes=source_codes)
 
 
 def source_of_parallel_text(
-    parallel: Mapping[str, Mapping[str, Sequence[str]]], names: Sequence[str] | None = None
+    parallel: Mapping[str, Mapping[str, Sequence[str]]],
+    names: Sequence[str] | None = None,
+    source_codes: bool = False,
 ) -> FileSource:
     """Makes a source from text in several languages.
 
@@ -91,6 +110,7 @@ def source_of_parallel_text(
             the corresponding file in another language. Other splits may have fewer languages than
             "train".
         names: the directions, such as "en-de"; by default all, in the order of the languages.
+        source_codes: whether sources have the codes of their own languages, too.
 
     Raises:
         InputError: if the files or directions are invalid.
@@ -125,7 +145,7 @@ def source_of_parallel_text(
         files[split] = (sources, targets)
         directions[split] = [each for each in of_split for _ in files_of[each.source]]
         arguments[split] = (argument, argument)
-    return FileSource(files, directions=directions, arguments=arguments)
+    return FileSource(files, directions=directions, arguments=arguments, source_codes=source_codes)
 
 
 def argument_of(name: str, split: str) -> str:

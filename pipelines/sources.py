@@ -224,6 +224,7 @@ class FileSource(Source):
             those of "train".
         arguments: split -> the names of the arguments that named its source and target files, for
             errors; ("train_source", "train_target") if not given.
+        source_codes: with `directions`, whether sources begin with the codes of both languages.
 
     Raises:
         InputError: for a missing or empty list or file, or lists of different lengths; or if there
@@ -240,9 +241,10 @@ class FileSource(Source):
         languages: Pair | None = None,
         directions: dict[str, list[Direction]] | None = None,
         arguments: dict[str, Pair] | None = None,
+        source_codes: bool = False,
     ):
         trained = list(dict.fromkeys((directions or {}).get("train", [])))
-        options = options_of(trained) if trained else {}
+        options = options_of(trained, source_codes) if trained else {}
         self.target_languages = options.get("target_languages", ())
         parts: dict[str, list[_Part]] = {}
         for split, (source_files, target_files) in files.items():

@@ -13,6 +13,7 @@ from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settin
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
+from keras_transformer.language_codes import source_languages_of
 from keras_transformer.presets import preset as configurations_of
 from keras_transformer.store.model_path import ModelPath
 from keras_transformer.store.opening import open_model
@@ -167,6 +168,7 @@ def _describe(
         rule = "must be given for a .keras file without its model directory"
         require(initial is not None, "preset", rule, f"init_from={init_from}")
         name, model = initial.preset or "imported", initial.model
+        _check_codes(metadata, initial)
     is_adapter = settings.get("lora_rank") is not None
     if is_adapter:
         _check_base(preset, init_from)
@@ -188,6 +190,14 @@ def _describe(
         task_options=metadata.task_options,
         languages=metadata.languages,
     )
+
+
+def _check_codes(metadata: Metadata, initial: ModelDescription) -> None:
+    """Raises InputError if sources lack the codes that the initial model reads."""
+    needed = source_languages_of(initial.task_options)
+    rule = "must be prepared with source_codes, as the model of init_from reads both languages"
+    has_codes = bool(source_languages_of(metadata.task_options))
+    require(has_codes or not needed, "data_dir", rule, "without them")
 
 
 def _check_positions(data_set: DataSet, model: TransformerConfig) -> None:

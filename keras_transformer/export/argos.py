@@ -57,8 +57,11 @@ def export_argos(
 
     Raises:
         InputError: as for `export_ctranslate2`; for WordPiece, which Argos Translate does not
-            support; or if the directions are unknown, or not the model's.
+            support; for a model whose decoder reads codes; or if the directions are unknown, or not
+            the model's.
     """
+    rule = "must not have decoder_reads_code in an Argos package; format=ctranslate2 supports it"
+    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
     spec, card = ctranslate2_spec(model, vocabularies, card)

@@ -46,6 +46,7 @@ from keras_transformer.serving.libretranslate import (
     parse_file,
     parse_libretranslate,
     translation_body,
+    with_sources,
 )
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.openapi import JSON_TYPE, Route
@@ -271,17 +272,24 @@ class Service:
         self._require_translations()
         beam_size = self.translator.config.beam_size
         request, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
-        self._check_target(documents.texts, documents.to)
-        translations = (await self._translate_documents(documents)).rows
-        if request.source != AUTO:
-            return translation_body(request, translations, None)
+        detected, parts = None, [documents]
+        if request.source == AUTO:
+            detected = await self._detected(documents)
+            parts = with_sources(documents, detected, self._languages)
+        for part in parts:
+            self._check_target(part.texts, part.to)
+        translated = [await self._translate_documents(part) for part in parts]
+        translations = [row for part in translated for row in part.rows]
+        return translation_body(request, translations, detected)
+
+    async def _detected(self, documents: Documents) -> list[dict[str, Any]]:
+        """Returns the detectedLanguage of each text."""
         candidates = [None] * len(documents.texts)
         if detection.is_available():
             texts = [language_in(text, documents.format) for text in documents.texts]
             work = functools.partial(detect_all, texts)
             (candidates,) = await self._submit(self._detections, [work])
-        detected = [detected_language(one, self._languages) for one in candidates]
-        return translation_body(request, translations, detected)
+        return [detected_language(one, self._languages) for one in candidates]
 
     async def languages(self, request: web.Request) -> web.Response:
         """Returns the model's languages; none if unknown."""

@@ -13,7 +13,7 @@ from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import check_beginning, format_of, saving_advice
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
-from keras_transformer.languages import AUTO, ModelLanguages, is_same, name_of
+from keras_transformer.languages import AUTO, ModelLanguages, find_language, is_same, name_of
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
 from keras_transformer.serving.limits import Limits
@@ -159,6 +159,9 @@ def parse_file(
     bound = request.review_below
     require(0 <= bound < 1, "review_below", "must be from 0 to below 1", bound)
     to, language = check_languages(request.source, request.target, languages)
+    needs_source = languages is not None and len(languages.coded_sources) > 1
+    rule = "must be given for a file, as the model reads the source language, too"
+    require(language is not None or not needs_source, "source", rule, shown(request.source))
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in FILE_FORMATS.values() for known in format.endings]
     advice = saving_advice(file.name) or f"its name must end in one of {', '.join(endings)}"
@@ -200,14 +203,15 @@ def check_languages(
     """Rejects languages that a model does not translate.
 
     Returns:
-        The target and source languages by the model's names, if its texts must select a target; the
-        source is None if unknown. Otherwise None twice.
+        What texts must select, as Translator.with_codes takes it: a target language, or a direction
+        if the source is known and needed, too; None for nothing. And the source language, None if
+        unknown. Both are the model's names.
     """
     if languages is None:
         return None, None
     source_code = None
     targets = list(languages.targets)
-    if source != AUTO and languages.directions:
+    if source != AUTO and languages.sources:
         source_code = _same(languages.sources, source)
         rule = f'must be one of {_listed(languages.sources)} and "{AUTO}"'
         require(source_code is not None, "source", rule, shown(source))
@@ -216,14 +220,46 @@ def check_languages(
     one_of = "one of " if len(targets) > 1 else ""
     rule = f"must be {one_of}{_listed(targets)}"
     require(target_code is not None, "target", rule, shown(target))
-    return (target_code, source_code) if languages.has_codes else (None, None)
+    if not languages.has_codes:
+        return None, None
+    if languages.coded_sources and source_code is not None:
+        return f"{source_code}-{target_code}", source_code
+    return target_code, source_code
+
+
+def with_sources(
+    documents: Documents, detected: Sequence[dict[str, Any]], languages: ModelLanguages | None
+) -> list[Documents]:
+    """Adds the languages of texts that a model needs to know.
+
+    Args:
+        documents: the texts, whose `to` is a target language.
+        detected: the detectedLanguage of each text.
+        languages: the model's languages, if known.
+
+    Returns:
+        Each text with its direction; or all texts as they are, if the model needs no more.
+
+    Raises:
+        InputError: if the language of a text is not detected, or not one of the model's.
+    """
+    if languages is None or len(languages.coded_sources) < 2:
+        return [documents]
+    parts = []
+    for text, one in zip(documents.texts, detected, strict=True):
+        source = _same(languages.coded_sources, one["language"])
+        rule = f"must be given, as no language of the model is detected: {shown(text)}"
+        require(source is not None, "source", rule, shown(one["language"]))
+        to = f"{source}-{documents.to}"
+        parts.append(documents._replace(texts=[text], to=to, language=source))
+    return parts
 
 
 def _same(codes: Sequence[str], requested: str) -> str | None:
     """Returns the matching code: "en" for "en-US", unless "en-US" itself is known."""
     exact = [code for code in codes if code.lower() == requested.lower()]
     similar = [code for code in codes if is_same(code, requested)]
-    return next(iter(exact + similar), None)
+    return next(iter(exact + similar), find_language(codes, requested))
 
 
 def _listed(codes: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ const PAUSE = 500; // milliseconds without a keystroke before typed text is tran
 const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
-const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
+const nameOf = (code) => /^[a-z]{2,3}([-_][A-Z][a-z]{3})?$/.test(code)
+  ? LANGUAGES.of(code.replace("_", "-")) : undefined;
 // Codes of source and target; for a parsing model, the Penn Treebank's language.
 const languagesOf = (card) => card.task === "parsing" ? ["en"]
   : card.task_options?.target_languages ? [] // chosen in the menu
@@ -29,7 +30,7 @@ let translating = new AbortController(); // for the latest translation of the te
 let choosing = new AbortController(); // for the latest request for a sentence's alternatives
 let asked = ""; // the input being translated, in the form of `wanted`
 let shown = ""; // the input whose translation is shown
-let language; // of the translation, if the model has several target languages
+let language; // of the translation, or the direction, if the model has several
 let terminology; // used for the translation, if the server has any; "" for none
 let chosen = null; // the sentence whose alternatives are shown
 let directions = []; // pairs of languages of a model with several
@@ -53,11 +54,13 @@ $("live").control.addEventListener("change", () => {
   keep("live", isLive() ? "" : "off");
   if (isLive()) translateWhatIsTyped();
 });
-$("to").addEventListener("change", () => {
-  keep("to", $("to").value);
-  $("swap").hidden = !opposite();
-  translateAgain();
-});
+for (const name of ["from", "to"]) {
+  $(name).addEventListener("change", () => {
+    keep(name, $(name).value);
+    $("swap").hidden = !opposite();
+    translateAgain();
+  });
+}
 $("swap").addEventListener("click", swap);
 $("terms").addEventListener("change", translateAgain);
 $("text").addEventListener("keydown", (event) => {
@@ -125,7 +128,8 @@ function showModel(card) {
     : "Translate text and documents";
   if (source) $("text").lang = codes[0];
   if (target) $("translation").lang = codes[1];
-  showTargets(card.task_options?.target_languages ?? []);
+  showLanguages("from", card.task_options?.source_languages ?? []);
+  showLanguages("to", card.task_options?.target_languages ?? []);
   directions = card.task_options?.directions ?? [];
   $("swap").hidden = !opposite();
   showTerminologies(card.terminologies ?? []);
@@ -170,12 +174,22 @@ function translateWhatIsTyped() {
   if ($("text").value.trim()) $("form").requestSubmit();
 }
 
-/** Fills the menu of target languages, if there are several. */
-function showTargets(codes) {
+/** Fills a menu of languages, "from" or "to", if there are several. */
+function showLanguages(name, codes) {
   const options = codes.map((code) => element("option", { value: code }, nameOf(code) ?? code));
-  $("to").replaceChildren(...options);
-  $("to").hidden = codes.length < 2;
-  if (codes.includes(kept("to"))) $("to").value = kept("to");
+  $(name).replaceChildren(...options);
+  $(name).hidden = codes.length < 2;
+  if (codes.includes(kept(name))) $(name).value = kept(name);
+}
+
+/** The direction, if the model needs the text's language, too; or else the target language. */
+function direction() {
+  return $("from").hidden ? $("to").value : `${$("from").value}-${$("to").value}`;
+}
+
+/** Whether a menu has a language. */
+function offers(name, code) {
+  return [...$(name).options].some((option) => option.value === code);
 }
 
 /**
@@ -184,6 +198,10 @@ function showTargets(codes) {
  */
 function opposite() {
   const target = $("to").value;
+  if (!$("from").hidden) {
+    const source = $("from").value;
+    return offers("to", source) && offers("from", target) ? source : undefined;
+  }
   const known = (from, to) => directions.some((pair) => pair[0] === from && pair[1] === to);
   const sources = directions.map(([source]) => source)
     .filter((source, n, all) => all.indexOf(source) === n);
@@ -193,9 +211,13 @@ function opposite() {
 
 /** Makes the translation the text, to be translated into the text's language. */
 function swap() {
-  const text = translation();
+  const text = translation(), target = $("to").value;
   $("to").value = opposite();
   keep("to", $("to").value);
+  if (!$("from").hidden) {
+    $("from").value = target;
+    keep("from", target);
+  }
   $("swap").hidden = !opposite();
   if (text.trim()) {
     $("text").value = text;
@@ -260,7 +282,7 @@ function format() {
 }
 
 const wanted = () =>
-  JSON.stringify([$("text").value, format(), $("to").value, $("terms").value]);
+  JSON.stringify([$("text").value, format(), direction(), $("terms").value]);
 
 function textChanged() {
   if ($("text").value === "") { // text typed next is not part of the file
@@ -326,9 +348,9 @@ const fromMemory = (count) =>
 function showTranslation(wish, paragraphs) {
   forgetSentence();
   shown = wish;
-  language = $("to").value || undefined;
+  language = direction() || undefined;
   terminology = wantedTerms();
-  if (language) $("translation").lang = language;
+  if (language) $("translation").lang = $("to").value;
   $("translation").replaceChildren(...paragraphs);
   $("translation").ariaBusy = "true";
   showWhetherChanged();
@@ -465,7 +487,7 @@ async function translateFile(file) {
     const target = $("to").value || languagesOf(card)[1] || "translation";
     // The server refuses other files by their names alone, and says what helps.
     form.append("file", isKnown ? file : new File([], file.name));
-    form.append("source", "auto");
+    form.append("source", $("from").hidden ? "auto" : $("from").value);
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
     const { translatedFileUrl, from_memory, left } = await ask("translate_file", form);
@@ -480,7 +502,7 @@ async function translateFile(file) {
 }
 
 async function download() {
-  const target = language ?? languagesOf(await model)[1];
+  const target = $("to").value || languagesOf(await model)[1];
   const content = new Blob([translation().replaceAll("\n", lineEnd)], { type: "text/plain" });
   saveAs(content, nameOfFile(), target);
 }

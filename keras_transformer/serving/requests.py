@@ -77,7 +77,8 @@ def check_sender(
 
 To = Annotated[
     str | None,
-    "Target language, if the model has several: one of task_options.target_languages in /model.",
+    "Target language, if the model has several: one of task_options.target_languages in /model. If "
+    "it has source_languages, too: the direction, such as en-de.",
 ]
 
 Terminology = Annotated[
@@ -161,7 +162,7 @@ class Documents(NamedTuple):
     texts: list[str | bytes]  # bytes for an archive
     format: str
     count: int = 1  # number of translations of each
-    to: str | None = None  # the target language, if texts must select it
+    to: str | None = None  # the target language or the direction, if texts must select it
     language: str | None = None  # the source language, if there are several
     terminology: str | None = None  # the terminology's name; None for the first one
     review_below: float = 0.0  # the confidence below which documents mark a translation

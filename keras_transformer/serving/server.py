@@ -98,7 +98,9 @@ def serve(
     """
     languages = translator.card.languages
     has_codes = languages is not None and languages.has_codes
-    options = {"to": languages.targets[0]} if has_codes else {}
+    options = {}
+    if has_codes:
+        options["to"] = "-".join([*languages.coded_sources[:1], languages.targets[0]])
     translator.translate(["Warm-up."], **options)  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)

@@ -188,6 +188,12 @@ def test_directions_that_cannot_be(model, shared, tmp_path, directions, origin, 
         export(tmp_path / "export", model, shared, directions, **origin)
 
 
+def test_a_decoder_that_reads_codes_is_refused(shared, tmp_path):
+    model = small_model(vocab_size=330, decoder_reads_code=True)
+    with refused("model", "decoder_reads_code", about="ctranslate2"):
+        export(tmp_path / "export", model, shared, ["en-de"])
+
+
 def test_wordpiece_is_refused(model, tmp_path):
     vocabulary = learn_subwords(ENGLISH, "wordpiece", 60, tmp_path, 1)
     with refused("vocabulary", "wordpiece"):

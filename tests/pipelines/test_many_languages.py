@@ -12,6 +12,7 @@ from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.file_options import FileOptions, file_source
 from pipelines.many_languages import (
+    code_languages,
     source_of_files,
     source_of_parallel_text,
     with_codes,
@@ -55,6 +56,21 @@ class TestFiles:
             "target_languages": ["de", "cs", "en"],
             "directions": [["en", "de"], ["en", "cs"], ["de", "en"]],
         }
+
+    def test_the_codes_of_both_languages(self, files):
+        texts = {"train": (files("a.en", "b.de"), files("a.de", "b.en"))}
+        source = source_of_files(texts, {"train": ["de", "en"]}, source_codes=True)
+        pairs = list(with_codes(source).pairs("train"))
+        assert pairs[0] == (">>de<< >>en<< the dog", "der Hund")
+        assert pairs[3] == (">>en<< >>de<< zwei", "two")
+        assert source.task_options()["source_languages"] == ["en", "de"]
+        one_way = source_of_files(
+            {"train": (files("a.en"), files("a.de"))}, {"train": ["de"]}, source_codes=True
+        )
+        assert code_languages(one_way) == ["de", "en"]
+        with refused("source_codes", "neither"):
+            train = {"train_source": files("a.en"), "train_target": files("a.de")}
+            file_source(FileOptions(**train, source_codes=True))
 
     def test_a_blank_source_gets_no_code(self, files, tmp_path):
         (tmp_path / "b.de").write_text(" \n")

@@ -9,9 +9,11 @@ import pytest
 from keras_transformer.documents.memory import best_matches
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import require
+from keras_transformer.language_codes import source_languages_of
 from keras_transformer.languages import model_languages
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import Translation
+from keras_transformer.translate.language_prefix import LanguagePrefix
 from keras_transformer.translate.terminology import phrases_of, terms_in
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
@@ -114,7 +116,9 @@ class FakeTranslator:
         return [best_matches(self.memories, text, count) for text in texts]
 
     def with_codes(self, texts, to):
-        """Adds language codes like a model that has "de" and "cs"."""
+        """Adds language codes like a model that has "de" and "cs", or such as LanguagePrefix."""
+        if source_languages_of(self.card.description.task_options):
+            return LanguagePrefix(self.card.languages).prepended(texts, to)
         require(to in ("de", "cs"), "to", "must be one of de, cs", to)
         require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]

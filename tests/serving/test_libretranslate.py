@@ -280,6 +280,66 @@ class TestSeveralDirections:
         check_message(body["error"], "to must be one of de, cs", str(fields.get("to")))
 
 
+@pytest.fixture
+def multilingual(translator):
+    """A model that reads the source language, too."""
+    languages = ["deu_Latn", "eng_Latn", "zho_Hans"]
+    options = {"target_languages": languages, "source_languages": languages}
+    translator.card.update(task_options=options, data={"languages": None})
+    return translator
+
+
+class TestSourceLanguages:
+    def test_languages(self, multilingual):
+        async def scenario(client):
+            return await (await client.get("/languages")).json()
+
+        first, *_ = served(multilingual, scenario)
+        targets = ["eng_Latn", "zho_Hans"]
+        assert first == {"code": "deu_Latn", "name": "German", "targets": targets}
+
+    @pytest.mark.parametrize(
+        ("source", "target", "call"),
+        [
+            ("en", "zh", ("eng_Latn-zho_Hans", "eng_Latn")),
+            ("deu_Latn", "eng_Latn", ("deu_Latn-eng_Latn", "deu_Latn")),
+        ],
+    )
+    def test_directions(self, multilingual, source, target, call):
+        fields = {"q": "A cat.", "source": source, "target": target}
+        status, _ = answer_to(multilingual, "/translate", json=fields)
+        assert status == 200 and multilingual.calls[0] == call
+
+    def test_each_text_is_translated_from_its_language(self, multilingual, monkeypatch):
+        found = {"Eine Katze.": "de", "A cat.": "en", "Un gatto.": "it"}
+        monkeypatch.setattr(detection, "is_available", lambda: True)
+        monkeypatch.setattr(detection, "detect", lambda text: [Detected(found[text], 90.0)])
+        fields = {"q": ["Eine Katze.", "A cat."], "source": "auto", "target": "zh"}
+        status, body = answer_to(multilingual, "/translate", json=fields)
+        assert status == 200 and body["translatedText"] == [BEST, BEST]
+        assert [one["language"] for one in body["detectedLanguage"]] == ["de", "en"]
+        directions = [call for call in multilingual.calls if isinstance(call, tuple)]
+        assert directions == [
+            ("deu_Latn-zho_Hans", "deu_Latn"),
+            ("eng_Latn-zho_Hans", "eng_Latn"),
+        ]
+        multilingual.calls.clear()
+        status, body = answer_to(
+            multilingual, "/translate", json={**fields, "q": ["A cat.", "Un gatto."]}
+        )
+        assert status == 400 and multilingual.calls == []
+        check_message(body["error"], "source must be given", '"it"')
+
+    def test_the_language_of_a_file_must_be_given(self, multilingual):
+        form = file_form(source="auto", target="de")
+        status, body = answer_to(multilingual, "/translate_file", data=form)
+        assert status == 400
+        check_message(body["error"], "source must be given for a file", '"auto"')
+        form = file_form(source="en", target="de")
+        assert answer_to(multilingual, "/translate_file", data=form)[0] == 200
+        assert multilingual.calls[0] == ("eng_Latn-deu_Latn", "eng_Latn")
+
+
 def test_parsing_models_do_not_translate(translator):
     translator.card["task"] = "parsing"
     for fields in ({"q": "a"} | PAIR, {"document": "a"}):
