@@ -27,6 +27,7 @@ from keras_transformer.documents.formats import (
 )
 from keras_transformer.documents.lines import (
     CHUNK_LINES,
+    NO_TERMS,
     WITHOUT_TERMS,
     check_calibration,
     check_streams,
@@ -45,6 +46,7 @@ from keras_transformer.files.paths import RemotePath, to_path
 from keras_transformer.files.reading import opened, uncompressed_name
 from keras_transformer.output_files import STANDARD_STREAM
 from keras_transformer.progress import progress_bar
+from keras_transformer.translate.terminology import terms_in
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.translate.translator import Translator
@@ -143,6 +145,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     """
     start, lines = time.monotonic(), 0
     segments, left = 0, Counter()
+    lacks_terms = bool(config.terminology)
     format = config.read_as
     is_judged = config.review_below is not None
     if is_judged:
@@ -166,6 +169,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             if lines == 0 and config.format is None and format == TEXT:
                 suggest_wrapped(text, name_of(config.input))
             document = _read(text, documents.language, config, documents.target)
+            texts = [segment.text for segment in document.segments]
+            lacks_terms = lacks_terms and not any(terms_in(texts, config.terminology))
             translated = _counted(document, documents.translate(document.parts), bar)
             for content in document.written(translated):
                 target.write(content)
@@ -175,6 +180,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             left.update(document.left)
     if segments == 0:
         print(f"{name_of(config.input)}: no text to translate was found", file=sys.stderr)
+    if lacks_terms and segments > 0:
+        print(f"{name_of(config.input)}: {NO_TERMS}", file=sys.stderr)
     if counts.without_terms:
         what = "1 sentence" if counts.without_terms == 1 else f"{counts.without_terms} sentences"
         print(f"{name_of(config.input)}: {what}: {WITHOUT_TERMS}", file=sys.stderr)

@@ -36,7 +36,7 @@ from keras_transformer.output_files import (
 )
 from keras_transformer.progress import progress_bar
 from keras_transformer.translate.answers import Translation
-from keras_transformer.translate.terminology import check_terminology
+from keras_transformer.translate.terminology import check_terminology, terms_in
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.documents.memory import Match
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
 SHOWN_NUMBERS = 10  # line numbers in a warning
+NO_TERMS = "none of the terms occurs in the text: their source phrases must be in its language"
 WITHOUT_TERMS = "translated without terms, which would have made the sentence much less probable"
 
 
@@ -130,7 +131,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     """Translates all lines of the input; on a terminal, each before the next is read.
 
     At the end, warnings on stderr list the lines that were truncated, those whose translation
-    reached the length limit, and those that terms would have spoiled.
+    reached the length limit, and those that terms would have spoiled; or one says that no line
+    has a term.
 
     Returns:
         {"lines", "truncated" (lines cut to the model's limit), "unfinished" (translations that
@@ -147,6 +149,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     unfinished: list[int] = []
     without_terms: list[int] = []
     name = name_of(config.input)
+    lacks_terms = bool(config.terminology)
     counts = translator.new_counts()
     if config.confidence:
         check_calibration(translator, "confidence", True)
@@ -158,6 +161,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     ):
         lines = lines_of(source, name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
+            lacks_terms = lacks_terms and not any(terms_in(chunk, config.terminology))
             answers = translate_chunk(translator, chunk, config)
             counts.add(translations[0] for translations in answers)
             matches = matches_of(translator, chunk, config)
@@ -177,6 +181,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     warn(name, without_terms, WITHOUT_TERMS)
+    if lacks_terms:
+        print(f"{name}: {NO_TERMS}", file=sys.stderr)
     return {
         "lines": count,
         "truncated": len(truncated),

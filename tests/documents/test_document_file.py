@@ -244,6 +244,14 @@ def test_sentences_that_terms_would_spoil_are_counted(run, capsys):
     assert "terms" not in capsys.readouterr().err
 
 
+def test_terms_that_occur_nowhere_are_named(run, capsys):
+    run(b"das Buch.\n", terminology={"book": "Buch"})
+    assert "in.txt: none of the terms occurs in the text" in capsys.readouterr().err
+    for content in (b"das Buch. A book.\n", b"\n"):
+        run(content, terminology={"book": "Buch"})
+        assert "none of the terms" not in capsys.readouterr().err
+
+
 def test_doubtful_sentences_are_counted(run, capsys):
     done = run(b"abc. de. fghijk.\n", review_below=0.5)
     assert done.output == b"ABC. DE. FGHIJK.\n"

@@ -186,6 +186,13 @@ def test_lines_that_terms_would_spoil_are_named(run, capsys):
     assert "terms" not in capsys.readouterr().err
 
 
+def test_terms_that_occur_nowhere_are_named(run, capsys):
+    run(b"das Buch\ndie Katze\n", terminology={"book": "Buch"})
+    assert "in.txt: none of the terms occurs in the text" in capsys.readouterr().err
+    run(b"das Buch\na book\n", terminology={"book": "Buch"})
+    assert "terms" not in capsys.readouterr().err
+
+
 def test_chunks_bound_what_is_held(run, monkeypatch):
     monkeypatch.setattr(lines, "CHUNK_LINES", 2)
     done = run(b"a\nb\nc\nd\ne\n")
