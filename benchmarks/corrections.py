@@ -11,8 +11,9 @@ is given, and its test split is the general text. Prints a JSON line for each bl
     learnt                  corrections before the block
     adapted, unadapted      BLEU of the block's sentences, each translated before it was learnt
 
-and at the end, before and after all corrections:
+and at the end, for the model without adapter (scale 0), and for each of --scales:
 
+    scale                   of the adapter's updates
     own, general            BLEU of the test files, and of the test split
     as_corrected            share of the corrections' own sentences that come out as corrected
     seconds, longest        median and longest time of a correction, with the update of the weights
@@ -22,6 +23,7 @@ and at the end, before and after all corrections:
 
 import argparse
 import json
+import operator
 import tempfile
 import time
 from pathlib import Path
@@ -39,6 +41,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--corrections", type=int, default=500)
     parser.add_argument("--no_replay", action="store_true")
+    parser.add_argument("--scales", type=float, nargs="+", default=[1.0])
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of LearningConfig")
     options = parser.parse_args()
     check_positive(options, "corrections")
@@ -56,12 +59,13 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
     tests = {
         "own": lines_of(options.test_source, options.test_target),
         "general": general_pairs(options.data_dir),
+        "as_corrected": pairs,
     }
     stored = open_model(ModelPath(options.model_dir))
     data_dir = None if options.no_replay else options.data_dir
     with opened_adaptation(stored, adapter_dir, data_dir, config_of(options.set)) as adaptation:
         translator = translator_with_four_beams(stored)
-        before = {name: bleu(translator, pairs_of) for name, pairs_of in tests.items()}
+        print(json.dumps({"scale": 0, **scores(translator, tests)}), flush=True)
         unadapted = translations(translator, [source for source, _ in pairs])
         adapted, seconds = [], []
         for source, target in pairs:
@@ -72,17 +76,35 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
             seconds.append(time.process_time() - started)
             if len(adapted) % BLOCK == 0:
                 print_block(pairs, adapted, unadapted)
-        after = {name: bleu(translator, pairs_of) for name, pairs_of in tests.items()}
-        outputs = translations(translator, [source for source, _ in pairs])
-    same = sum(output == target for output, (_, target) in zip(outputs, pairs, strict=True))
-    rest = seconds[TRACED:] or seconds
-    result = {
-        **{name: [before[name], after[name]] for name in tests},
-        "as_corrected": round(same / len(pairs), 3),
-        "seconds": round(median(rest), 2),
-        "longest": round(max(rest), 2),
-    }
-    print(json.dumps(result), flush=True)
+        rest = seconds[TRACED:] or seconds
+        times = {"seconds": round(median(rest), 2), "longest": round(max(rest), 2)}
+        for scale in options.scales:
+            set_scale(adaptation, scale)
+            adaptation.update(translator)
+            row = {"scale": scale, **scores(translator, tests), **times}
+            print(json.dumps(row), flush=True)
+
+
+def set_scale(adaptation, scale: float) -> None:
+    """Scales the adapter's updates, as --adapter_scale does."""
+    from keras_transformer.training.adapters import adapted_layers
+
+    for layer in adapted_layers(adaptation.learner.step.model):
+        layer.lora_alpha = scale * adaptation.description.training.lora_alpha
+
+
+def scores(translator, tests: dict[str, list[tuple[str, str]]]) -> dict[str, float]:
+    """Translates the texts; returns their BLEU, or how many are exactly as their references."""
+    results = {}
+    for name, pairs in tests.items():
+        sources, references = zip(*pairs, strict=True)
+        outputs = translations(translator, list(sources))
+        if name == "as_corrected":
+            same = sum(map(operator.eq, outputs, references))
+            results[name] = round(same / len(pairs), 3)
+        else:
+            results[name] = score(outputs, list(references))
+    return results
 
 
 def lines_of(source: str, target: str) -> list[tuple[str, str]]:
@@ -114,11 +136,6 @@ def translator_with_four_beams(stored):
 
 def translations(translator, texts: list[str]) -> list[str]:
     return [best.text for best, *_ in translator.translate(texts, scores=False)]
-
-
-def bleu(translator, pairs: list[tuple[str, str]]) -> float:
-    sources, references = zip(*pairs, strict=True)
-    return score(translations(translator, list(sources)), list(references))
 
 
 def score(outputs: list[str], references: list[str]) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from keras_transformer.errors import require
-from keras_transformer.fields import shown
+from keras_transformer.fields import LARGEST_SEED, shown
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
@@ -237,13 +237,6 @@ def opened_adaptation(
         make_repeatable(config.seed, deterministic=False)
         step = TrainingStep(description.model, description.training, make_strategy("one_device"))
         copy_base(trained.model, step.model)
-        learner = CorrectionLearner(
-            step,
-            trained.vocabularies,
-            description.max_length,
-            config,
-            no_replay() if data_set is None else _replay(data_set, config),
-        )
         saved = {
             "model": [each.value for each in saved_variables(step.model, description.training)],
             "optimizer": [each.value for each in step.optimizer.variables],
@@ -251,8 +244,12 @@ def opened_adaptation(
         store = CheckpointStore(folder, description.model, keep=1)
         store.recover()
         record = store.restore(saved)
+        steps = 0 if record is None else record.step
+        replay = no_replay() if data_set is None else _replay(data_set, config, steps)
+        learner = CorrectionLearner(
+            step, trained.vocabularies, description.max_length, config, replay, steps
+        )
         if record is not None:
-            learner.steps = record.step
             learner.remember(_read_learnt(folder))
         vocabulary_dir = trained.vocabularies.target.file.parent
         yield Adaptation(learner, folder, description, vocabulary_dir, store, saved)
@@ -285,9 +282,10 @@ def _data_set(data_dir: str | os.PathLike, description: ModelDescription) -> Dat
     return data_set
 
 
-def _replay(data_set: DataSet, config: LearningConfig) -> "Iterator[Batch]":
-    longest = data_set.split("train").longest
-    return iter(data_set.training_batches(max(config.replay_tokens, longest), config.seed))
+def _replay(data_set: DataSet, config: LearningConfig, steps: int) -> "Iterator[Batch]":
+    """Returns training batches without end, others at each start."""
+    tokens = max(config.replay_tokens, data_set.split("train").longest)
+    return iter(data_set.training_batches(tokens, (config.seed + steps) % LARGEST_SEED))
 
 
 def _read_learnt(folder: Path) -> dict[str, str]:

@@ -44,10 +44,11 @@ class CorrectionLearner:
         max_length: the longest sentence to learn, in ids with EOS.
         config: see LearningConfig.
         replay: batches of the text that the model was trained on, without end; or empty ones.
+        steps: number of optimizer steps taken before.
 
     Attributes:
         learnt: the corrected translation of each source, in the order in which they were learnt.
-        steps: number of optimizer steps taken.
+        steps: number of optimizer steps taken, with those before.
     """
 
     def __init__(
@@ -57,16 +58,17 @@ class CorrectionLearner:
         max_length: int,
         config: LearningConfig,
         replay: Iterator[Batch],
+        steps: int = 0,
     ):
         self.step = step
         self.vocabularies = vocabularies
         self.max_length = max_length
         self.config = config
         self.learnt: dict[str, str] = {}
-        self.steps = 0
+        self.steps = steps
         self._pairs: dict[str, Pair] = {}
         self._replay = replay
-        self._random = random.Random(config.seed)
+        self._random = random.Random(config.seed + steps)
 
     def fits(self, source: str, target: str) -> bool:
         """Whether both texts are short enough to be learnt."""
@@ -75,6 +77,8 @@ class CorrectionLearner:
     def remember(self, corrections: Mapping[str, str]) -> None:
         """Adds corrections to those that are learnt already: they are only repeated."""
         for source, target in corrections.items():
+            self.learnt.pop(source, None)  # the last one learnt is the last in the order
+            self._pairs.pop(source, None)
             self.learnt[source] = target
             self._pairs[source] = self._pair(source, target)
 
