@@ -14,4 +14,5 @@ def is_doubtful(confidence: float | None, review_below: float) -> bool:
 
 def comment_on(confidence: float) -> str:
     """Returns the text of a comment."""
-    return f"Please check: {confidence:.0%} likely to be good."
+    share = f"{confidence:.0%}" if confidence >= 0.01 else "less than 1%"
+    return f"Please check: {share} likely to be good."

@@ -252,6 +252,11 @@ def test_a_document_without_doubts_stays_as_without_a_review():
     assert reviewed(document, "docx") == reviewed(document, "docx", review_below=0.0)
 
 
+def test_a_comment_has_no_probability_of_zero():
+    ((_, text),) = comments_in(reviewed(word(paragraph("c00")), "docx")).values()
+    assert text == "Please check: less than 1% likely to be good."
+
+
 def test_comments_that_are_there_are_kept():
     comment = f"<w:comment w:id='7' w:author='Ada'>{paragraph('why')}</w:comment>"
     comments = f"<w:comments xmlns:w='{NAMESPACES['w']}'>{comment}</w:comments>"

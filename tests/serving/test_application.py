@@ -16,7 +16,7 @@ import pytest
 from keras_transformer.documents import translation as translation_of_documents
 from keras_transformer.errors import InputError
 from keras_transformer.serving import application
-from keras_transformer.serving.application import Service
+from keras_transformer.serving.application import Service, language_in
 from keras_transformer.serving.limits import Limits
 from tests.refusals import check_message
 from tests.serving.conftest import translation
@@ -521,3 +521,16 @@ def test_pages_of_other_origins_may_not(translator, cors_origin):
     ):
         assert status == 403
         assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize(
+    ("format", "document"),
+    [
+        ("html", "<p class='x'>A cat.</p><p>Yes.</p>"),
+        ("po", 'msgid "A cat."\nmsgstr ""\n\nmsgid "Yes."\nmsgstr ""\n'),
+        ("xliff", "<xliff>{}{}</xliff>"),
+    ],
+)
+def test_a_language_is_detected_in_the_text_without_its_markup(format, document):
+    units = (f"<trans-unit><source>{text}</source></trans-unit>" for text in ("A cat.", "Yes."))
+    assert language_in(document.format(*units), format) == "A cat.\nYes."
