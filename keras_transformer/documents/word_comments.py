@@ -13,6 +13,7 @@ from keras_transformer.documents.review import PROGRAM, comment_on, is_doubtful
 from keras_transformer.documents.xml_source import with_last_child
 
 _COMMENTS = type_of("comments")
+_COMMENTS_NAME = "comments.xml"  # in the folder of the main member
 _COMMENTS_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.comments+xml"
 _NAMESPACE = re.compile(r"http://[^\"']*/wordprocessingml/(2006/)?main")  # strict ones, too
 _ID = re.compile(r":id=[\"'](\d+)[\"']")
@@ -34,11 +35,12 @@ class Comments:
     def __init__(self, package: Package, types: Mapping[str, str], main: str, review_below: float):
         self._review_below = review_below
         self._confidences: list[float] = []  # of the comments so far
-        self._namespace = _NAMESPACE.search(package.text(main))[0]
+        namespace = _NAMESPACE.search(package.text(main))
+        self._namespace = "" if namespace is None else namespace[0]  # then it has no paragraphs
         folder, slash, name = main.rpartition("/")
         self._relations = f"{folder}{slash}_rels/{name}.rels"
         known = [name for name, type in types.items() if _COMMENTS.fullmatch(type)]
-        self._name = known[0] if known else f"{folder}{slash}comments.xml"
+        self._name = known[0] if known else f"{folder}{slash}{_COMMENTS_NAME}"
         self._is_new = not known
         names = (TYPES, self._relations, self._name)
         self._texts = {name: package.text(name) for name in names if name in package.names}
@@ -98,7 +100,7 @@ class Comments:
         kind = self._namespace.replace("wordprocessingml", "officeDocument").removesuffix("main")
         added = (
             f'<Relationship xmlns="{_PACKAGE}/relationships" Id="reviewComments" '
-            f'Type="{kind}relationships/comments" Target="/{self._name}"/>'
+            f'Type="{kind}relationships/comments" Target="{_COMMENTS_NAME}"/>'
         )
         text = self._texts.get(self._relations, _NO_RELATIONS)
         members[self._relations] = with_last_child(text, added).encode()

@@ -238,7 +238,7 @@ def test_doubtful_paragraphs_of_a_document_have_comments():
     assert 'PartName="/word/comments.xml"' in members["[Content_Types].xml"]
     relations = ElementTree.fromstring(members["word/_rels/document.xml.rels"])
     (relation,) = relations
-    assert relation.get("Target") == "/word/comments.xml"
+    assert relation.get("Target") == "comments.xml"
     assert relation.get("Type") == (
         "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
     )
@@ -283,7 +283,7 @@ def test_relations_that_are_there_are_kept():
     written = reviewed(document.getvalue(), "docx")
     relations = ElementTree.fromstring(members_of(written)["word/_rels/document.xml.rels"])
     assert [each.tag for each in relations] == [f"{{{namespace}}}Relationship"] * 2
-    assert [each.get("Target") for each in relations] == ["y", "/word/comments.xml"]
+    assert [each.get("Target") for each in relations] == ["y", "comments.xml"]
 
 
 def test_a_doubt_about_a_text_box_is_a_comment_on_its_paragraph():
@@ -318,6 +318,12 @@ def test_doubtful_paragraphs_of_a_text_of_libreoffice_have_comments():
     ]
     assert "annotation" not in members_of(written)["styles.xml"]
     assert "annotation" not in content_of("odp", reviewed(archive("odp", content), "odp"))
+
+
+def test_a_document_of_another_namespace_has_no_paragraphs():
+    text = "<document><p>c31</p></document>"
+    written = reviewed(word("", word__document_xml=text), "docx")
+    assert members_of(written)["word/document.xml"] == text
 
 
 def test_strict_documents_have_strict_comments():
