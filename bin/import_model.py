@@ -1,9 +1,9 @@
 """Imports a model as a model directory: a Marian model (OPUS-MT), a .keras file or an export.
 
 A Marian model is one of the Hugging Face hub, which is downloaded, or a directory in Hugging Face's
-format or in Marian's own: see keras_transformer/importing/marian.py. SMaLL-100 is imported in the
-same way. Only weights are read, no code. The other programs use the result like a model directory
-written by bin/train.py.
+format or in Marian's own: see keras_transformer/importing/marian.py. M2M-100, NLLB-200 and
+SMaLL-100 are imported in the same way. Only weights are read, no code. The other programs use the
+result like a model directory written by bin/train.py.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -37,7 +37,8 @@ flags.DEFINE_list(
     None,
     "Source and target language of a Marian model, such as de,en; only the source language if the "
     "vocabulary has codes for the targets. Documents are split into sentences by the rules of the "
-    "source language. Default: the languages in Hugging Face's files, if they have them.",
+    "source language. Default: the languages in Hugging Face's files, if they have them. For "
+    "M2M-100 and NLLB-200: a source language to keep; all by default.",
 )
 
 

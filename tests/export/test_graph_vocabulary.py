@@ -30,6 +30,8 @@ LINES = [
     *("漢字 日 dog漢x 本", "doghouse catdog", "tab\tnul\0", "\r", " a\nb\r", "x▁y", "▁▁", " ▁ a"),
     *("😀 Ж\u2028ñ\x85", "ﬁ e\u0301 \u00a0", "\U0001f431 \u200d\ufeff", "<0x41> <0x0A>"),
     *(">>de<< the dog", ">>pt-BR<<the dog", ">>de<<", ">>de<<  ", ">>de<< >>de<< a", " >>de<< a"),
+    *(">>de<< >>pt-BR<< the dog", ">>de<<>>de<<a", ">>de<< >>de<< >>de<< a", ">>xx<< >>de<< a"),
+    *(">>de<<  >>de<< a", ">>de<< >>de<<", ">>de<< >>pt-BR<< ", ">>de<< >>xx<< a"),
     *("a >>de<<", ">>fr<< a", ">>DE<< a", "x>>de<<", ">>de<<\u00a0", ">>de<<\n\ndog"),
 ]
 # The parts of random lines.

@@ -9,14 +9,17 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.loading import load
+from keras_transformer.store.model_path import ModelPath
+from keras_transformer.store.opening import open_model
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import hugging_face_files, marian_files
 from tests.importing.marian_files import SOURCES
-from tests.refusals import refused
+from tests.refusals import check_line, refused
 
 # The directions of texts in one batch.
 DIRECTIONS = {
@@ -174,6 +177,47 @@ def test_scores(there_and_here):
         wanted = sum(row[token] for row, token in zip(log_probs, target, strict=True))
         assert score.tokens == len(target)
         np.testing.assert_allclose(score.log_prob, wanted, rtol=1e-4)
+
+
+def test_ctranslate2_translates_and_scores_the_same(there_and_here, tmp_path):
+    there, texts = there_and_here, coded_texts(there_and_here.variant)
+    stored = open_model(ModelPath(there.model_dir)).restore()
+    export_ctranslate2(stored.model, stored.vocabularies, tmp_path / "export", stored.card)
+    engines = [load(path, beam_size=3, alpha=0) for path in (there.model_dir, tmp_path / "export")]
+    ours, theirs = (engine.translate(texts, aligned=True) for engine in engines)
+    for (one, *_), (other, *_) in zip(ours, theirs, strict=True):
+        assert one.log_prob > other.log_prob - 1e-4  # its search ends earlier
+    targets = [answers[0].text for answers in theirs]
+    ours, theirs = (engine.score(texts, targets) for engine in engines)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.log_prob, other.log_prob, rtol=1e-4)
+    ours, theirs = (engine.align(texts, targets) for engine in engines)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.target_pieces == other.target_pieces
+        assert one.alignment == other.alignment  # by the only layer
+
+
+def test_programs_name_both_languages(call_program, tmp_path):
+    there = written(tmp_path / "there", "NLLB-200")
+    done = call_program("import_model", f"--path={there.folder}", f"--model_dir={tmp_path}/model")
+    assert done.code == 0 and "forbids commercial use" in done.errors
+    arguments = [f"--model_dir={tmp_path}/model", "--beam_size=1", "--one_sentence_per_line"]
+    text = SOURCES[0].encode()
+    named = call_program("translate", *arguments, "--from=en", "--to=de", stdin=text)
+    codes = b">>deu_Latn<< >>eng_Latn<< "
+    coded = call_program("translate", *arguments, stdin=codes + text)
+    assert named.code == coded.code == 0 and named.output == coded.output != ""
+    for flags, subject, received in (
+        (["--to=de"], "--from", "none"),
+        (["--from=fr", "--to=de"], "--from", "fr"),
+        (["--from=en", "--to=fr"], "--to", "fr"),
+        (["--from=en"], "--to", "none"),
+        ([], "--to", SOURCES[0]),
+    ):
+        done = call_program("translate", *arguments, *flags, stdin=text)
+        assert done.code == 1, flags
+        check_line(done.errors, subject, received)
 
 
 def test_weights_in_parts(tmp_path):
