@@ -5,8 +5,8 @@
         --test_source=own.test.en --test_target=own.test.de [--corrections=500] [--set steps=4 ...]
 
 Sentence by sentence, the model with all earlier corrections translates the next one, and then
-learns its reference as a correction. DATA_DIR is repeated between corrections, unless --no_replay
-is given, and its test split is the general text. Prints a JSON line for each block of 50 sentences:
+learns its reference as a correction. DATA_DIR is repeated between corrections, and its test split
+is the general text. Prints a JSON line for each block of 50 sentences:
 
     learnt                  corrections before the block
     adapted, unadapted      BLEU of the block's sentences, each translated before it was learnt
@@ -40,7 +40,6 @@ def main() -> None:
     for name in ("model_dir", "data_dir", "source", "target", "test_source", "test_target"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--corrections", type=int, default=500)
-    parser.add_argument("--no_replay", action="store_true")
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0])
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of LearningConfig")
     options = parser.parse_args()
@@ -61,9 +60,8 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
         "general": general_pairs(options.data_dir),
         "as_corrected": pairs,
     }
-    stored = open_model(ModelPath(options.model_dir))
-    data_dir = None if options.no_replay else options.data_dir
-    with opened_adaptation(stored, adapter_dir, data_dir, config_of(options.set)) as adaptation:
+    stored, config = open_model(ModelPath(options.model_dir)), config_of(options.set)
+    with opened_adaptation(stored, adapter_dir, options.data_dir, config) as adaptation:
         translator = translator_with_four_beams(stored)
         print(json.dumps({"scale": 0, **scores(translator, tests)}), flush=True)
         unadapted = translations(translator, [source for source, _ in pairs])

@@ -36,8 +36,9 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "data_dir",
     None,
-    "The model's training data (bin/prepare_data.py). A part of it is repeated with each "
-    "correction; without it, the model gets worse at other text.",
+    "The model's training data, or similar data (bin/prepare_data.py). A part of it is repeated "
+    "with each correction, so that the quality of other text is kept.",
+    required=True,
 )
 define_flags(LearningConfig, "learning")
 
@@ -55,9 +56,8 @@ def main():
     paths = FLAGS.model_dir.split(",")  # several are refused
     stored = open_model(ModelPath(paths, FLAGS.checkpoint, argument="model_dir"))
     check_base(stored)
-    result = adapt(
-        stored, corrections_of(stored), FLAGS.adapter_dir, data_dir=FLAGS.data_dir, config=config
-    )
+    corrections = corrections_of(stored)
+    result = adapt(stored, corrections, FLAGS.adapter_dir, FLAGS.data_dir, config)
     if result["checkpoint"] is not None:
         model = (f"--model_dir={FLAGS.model_dir}", f"--adapter={FLAGS.adapter_dir}")
         print(f"to translate with it: {as_typed('translate', *model)}", file=sys.stderr)

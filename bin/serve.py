@@ -58,7 +58,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "data_dir",
     None,
-    "With --adapter_dir: the model's training data, of which a part is repeated while learning.",
+    "With --adapter_dir: the model's training data, or similar data, of which a part is repeated "
+    "with each correction.",
 )
 
 
@@ -98,6 +99,7 @@ def check_adapter_flags(stored):
         return
     rule = "must be used with --corrections, which are learnt"
     require(FLAGS.corrections is not None, "adapter_dir", rule, FLAGS.adapter_dir)
+    require(FLAGS.data_dir is not None, "data_dir", "must be given with --adapter_dir", "none")
     check_base(stored)
 
 
@@ -107,11 +109,10 @@ def learning(stored, translator, corrections):
     if FLAGS.adapter_dir is None:
         yield
         return
-    from keras_transformer.training.learning_config import LearningConfig
-    from pipelines.adaptation import opened_adaptation
+    from pipelines.adaptation import config_of, opened_adaptation
     from pipelines.background_learning import learning_in_background
 
-    config = LearningConfig()
+    config = config_of(FLAGS.adapter_dir)
     with (
         opened_adaptation(stored, FLAGS.adapter_dir, FLAGS.data_dir, config) as adaptation,
         learning_in_background(adaptation, translator, corrections),

@@ -117,7 +117,8 @@ class Adaptation:
             OSError: if they cannot be written; the last complete checkpoint is unchanged.
         """
         latest, steps = self._store.latest, self.learner.steps
-        if latest is not None and latest.step == steps:
+        saved_steps = 0 if latest is None else latest.step
+        if steps == saved_steps:
             return
         if latest is None:
             create_or_check(self.adapter_dir, self.description, self._vocabulary_dir)
@@ -131,7 +132,7 @@ def adapt(
     stored: StoredModel,
     corrections: Mapping[str, str],
     adapter_dir: str | os.PathLike,
-    data_dir: str | os.PathLike | None = None,
+    data_dir: str | os.PathLike,
     config: LearningConfig | None = None,
 ) -> dict[str, Any]:
     """Learns the corrections that are new since the adapter was last written.
@@ -142,7 +143,8 @@ def adapt(
         stored: the model directory to adapt, which stays unchanged.
         corrections: the corrected translations by source, in the order in which they are learnt.
         adapter_dir: the directory of the adapter, created if needed.
-        data_dir: the data that the model was trained on, which is repeated between corrections.
+        data_dir: the data that the model was trained on, or similar data, a part of which is
+            repeated with each correction. Without it, all texts would get worse.
         config: see LearningConfig.
 
     Returns:
@@ -200,7 +202,7 @@ def adapt(
 def opened_adaptation(
     stored: StoredModel,
     adapter_dir: str | os.PathLike,
-    data_dir: str | os.PathLike | None,
+    data_dir: str | os.PathLike,
     config: LearningConfig,
 ) -> Iterator[Adaptation]:
     """Opens an adapter to learn with it, or begins a new one; locks its directory meanwhile.
@@ -214,13 +216,11 @@ def opened_adaptation(
     check_base(stored)
     description = dataclasses.replace(stored.description, training=config.training)
     check_model_dir(adapter_dir, description, "adapter_dir")
-    data_set = None if data_dir is None else _data_set(data_dir, description)
-    if data_set is None:
-        logging.warning("without data_dir, no training text is repeated: other text may get worse")
+    data_set = _data_set(data_dir, description)
 
     from keras_transformer.training.adapters import copy_base, saved_variables, weights_fingerprint
     from keras_transformer.training.checkpoints import CheckpointStore
-    from keras_transformer.training.correction_learner import CorrectionLearner, no_replay
+    from keras_transformer.training.correction_learner import CorrectionLearner
     from keras_transformer.training.step import TrainingStep
     from keras_transformer.training.strategy import make_repeatable, make_strategy
 
@@ -245,7 +245,7 @@ def opened_adaptation(
         store.recover()
         record = store.restore(saved)
         steps = 0 if record is None else record.step
-        replay = no_replay() if data_set is None else _replay(data_set, config, steps)
+        replay = _replay(data_set, config, steps)
         learner = CorrectionLearner(
             step, trained.vocabularies, description.max_length, config, replay, steps
         )
@@ -253,6 +253,26 @@ def opened_adaptation(
             learner.remember(_read_learnt(folder))
         vocabulary_dir = trained.vocabularies.target.file.parent
         yield Adaptation(learner, folder, description, vocabulary_dir, store, saved)
+
+
+def config_of(adapter_dir: str | os.PathLike) -> LearningConfig:
+    """Returns the configuration that an adapter was made with, or the default for a new one.
+
+    Raises:
+        InputError: if the directory has a model that is no adapter, or is damaged.
+    """
+    if not (to_path(adapter_dir) / "config.json").exists():
+        return LearningConfig()
+    training = read_description(adapter_dir, "adapter_dir").training
+    rule = "must be new, or the directory of an adapter that learns corrections"
+    is_adapter = training.lora_rank is not None and training.learning_rate > 0
+    require(is_adapter, "adapter_dir", rule, f"{adapter_dir}, which has another model")
+    return LearningConfig(
+        replay_tokens=training.tokens_per_batch,
+        lora_rank=training.lora_rank,
+        learning_rate=training.learning_rate,
+        seed=training.seed,
+    )
 
 
 def check_base(stored: StoredModel) -> None:

@@ -6,7 +6,6 @@ sample is from the last few corrections, which have been repeated least. Only an
 (LoRA, adapters.py); the model's own weights stay unchanged.
 """
 
-import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ class CorrectionLearner:
         vocabularies: of the model.
         max_length: the longest sentence to learn, in ids with EOS.
         config: see LearningConfig.
-        replay: batches of the text that the model was trained on, without end; or empty ones.
+        replay: batches of the text that the model was trained on, without end.
         steps: number of optimizer steps taken before.
 
     Attributes:
@@ -113,12 +112,6 @@ class CorrectionLearner:
         (source_ids,) = self.vocabularies.source.encode([source])
         (target_ids,) = self.vocabularies.target.encode([target])
         return Pair([*source_ids, EOS_ID], [*target_ids, EOS_ID])
-
-
-def no_replay() -> Iterator[Batch]:
-    """Returns empty batches without end, for a model whose training text is not at hand."""
-    empty = np.zeros([0, 0], np.int32)
-    return itertools.repeat((empty, empty))
 
 
 def _batch(pairs: Sequence[Pair], replayed: Batch) -> Batch:

@@ -19,7 +19,7 @@ class LearningConfig:
         is_advanced=True,
     )
     replay_tokens: Length = option(
-        300,
+        800,
         "Padded tokens per side of the training text in each step, so that the quality of other "
         "text is kept.",
         is_advanced=True,

@@ -28,12 +28,15 @@ def test_a_file_that_grows(call_program, untrained, prepared, tmp_path):
     assert (done.result["learnt"], done.result["new"]) == (3, 2), done.errors
 
 
-def test_wrong_input(call_program, untrained, exported, tmp_path):
+def test_wrong_input(call_program, untrained, exported, prepared, tmp_path):
     file, adapter_dir = tmp_path / "corrections.tsv", tmp_path / "adapter"
     write_pairs(file, PAIRS)
 
     def line_of(**changed):
-        given = {"model_dir": untrained, "corrections": file, "adapter_dir": adapter_dir, **changed}
+        given = {
+            **{"model_dir": untrained, "corrections": file, "adapter_dir": adapter_dir},
+            **{"data_dir": prepared, **changed},
+        }
         done = call_program("adapt", *(f"--{name}={value}" for name, value in given.items()))
         assert done.code == 1 and not adapter_dir.exists(), done.errors
         return done.errors
@@ -56,6 +59,7 @@ def test_wrong_input(call_program, untrained, exported, tmp_path):
     ("given", "subject", "about"),
     [
         (["--adapter_dir=new"], "--adapter_dir", "--corrections"),
+        (["--adapter_dir=new", "--corrections=c.tmx"], "--data_dir", "--adapter_dir"),
         (["--data_dir=data"], "--data_dir", "--adapter_dir"),
     ],
 )
@@ -66,7 +70,7 @@ def test_what_a_server_needs_to_learn(call_program, untrained, tmp_path, given, 
 
 
 def test_a_server_does_not_learn_into_an_export(call_program, exported, tmp_path):
-    given = ["--adapter_dir=new", "--corrections=c.tmx", "--port=0"]
+    given = ["--adapter_dir=new", "--corrections=c.tmx", "--data_dir=data", "--port=0"]
     done = call_program("serve", f"--saved_model={exported}", *given, cwd=tmp_path)
     assert done.code == 1
     check_line(done.errors, "--saved_model", exported, "import")

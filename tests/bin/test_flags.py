@@ -13,7 +13,10 @@ WRONG_NUMBERS = ["", "nan", "-1", DIGITS]
 WRONG_TEXTS = ["", DIGITS]
 # The required flags. Their files do not exist, so each call ends early, whatever its other flags.
 PROGRAMS = {
-    "adapt": ["--model_dir=absent", "--corrections=absent.tmx", "--adapter_dir=adapter"],
+    "adapt": [
+        *("--model_dir=absent", "--corrections=absent.tmx"),
+        *("--adapter_dir=adapter", "--data_dir=absent"),
+    ],
     "attention": ["--model_dir=absent", "--source=a", "--output=page.html"],
     "average_checkpoints": ["--model_dir=absent"],
     "evaluate": ["--data_dir=absent", "--model_dir=absent"],

@@ -44,7 +44,7 @@ def write_text(folder: Path) -> None:
     for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
         lines = [f"{pair[number]}\n" for pair in pairs]
         mixed = [f"{pair[number]}\n" for pair in of_all_lengths]
-        for name in ("train", "web", "news", "more", "general.train", "own.train"):
+        for name in ("train", "web", "news", "more", "general", "general.train", "own.train"):
             write_lines(folder / f"{name}.{language}", lines)
         for name in (
             *("test", "test_2016", "test_2016_flickr", "newstest2014"),

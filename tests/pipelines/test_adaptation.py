@@ -1,5 +1,6 @@
 """An adapter learns corrections: its directory, what it refuses, and what it does when it ends."""
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -13,7 +14,7 @@ from keras_transformer.store.opening import open_model
 from keras_transformer.training.checkpoint_weights import read_variables
 from keras_transformer.training.correction_learner import CorrectionLearner
 from keras_transformer.training.learning_config import LearningConfig
-from pipelines.adaptation import adapt
+from pipelines.adaptation import adapt, config_of
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
 from tests.program_fixtures import PAIRS
@@ -26,9 +27,15 @@ CORRECTIONS = dict(PAIRS[:2])
 LATER = {**CORRECTIONS, PAIRS[2][0]: PAIRS[2][1]}
 
 
-def learn(base, adapter_dir, corrections=CORRECTIONS, data_dir=None, config=CONFIG):
-    stored = open_model(ModelPath(base, argument="model_dir"))
-    return adapt(stored, corrections, adapter_dir, data_dir, config)
+@pytest.fixture(scope="module")
+def learn(prepared, steps_traced_once):
+    """Returns a function that learns corrections."""
+
+    def call(base, adapter_dir, corrections=CORRECTIONS, data_dir=prepared, config=CONFIG):
+        stored = open_model(ModelPath(base, argument="model_dir"))
+        return adapt(stored, corrections, adapter_dir, data_dir, config)
+
+    return call
 
 
 def contents(folder):
@@ -36,10 +43,10 @@ def contents(folder):
 
 
 @pytest.fixture(scope="module")
-def adapter(untrained, prepared, steps_traced_once, tmp_path_factory):
+def adapter(untrained, learn, tmp_path_factory):
     """An adapter that has learnt CORRECTIONS."""
     before, adapter_dir = contents(untrained), tmp_path_factory.mktemp("adapter") / "adapter"
-    result = learn(untrained, adapter_dir, data_dir=prepared)
+    result = learn(untrained, adapter_dir)
     assert contents(untrained) == before
     assert (result["learnt"], result["new"], result["too_long"]) == (2, 2, 0)
     assert result["stopped"] is None and result["seconds_per_correction"] > 0
@@ -63,37 +70,37 @@ def test_it_is_used_like_any_adapter(adapter, untrained):
     assert all(one.log_prob > other.log_prob for one, other in zip(after, before, strict=True))
 
 
-def test_only_what_is_new_is_learnt(copied, untrained, prepared, monkeypatch):
+def test_only_what_is_new_is_learnt(learn, copied, untrained, monkeypatch):
     asked = []
     learn_one = CorrectionLearner.learn
     monkeypatch.setattr(
         CorrectionLearner, "learn", lambda self, new: asked.append(new) or learn_one(self, new)
     )
     before = contents(copied)
-    result = learn(untrained, copied, data_dir=prepared)
+    result = learn(untrained, copied)
     assert (result["learnt"], result["new"], result["seconds_per_correction"]) == (2, 0, None)
     assert {**contents(copied), copied / "lock": b""} == {**before, copied / "lock": b""}
 
     source = PAIRS[0][0]
     changed = {**LATER, source: "die katze"}
-    result = learn(untrained, copied, changed, prepared)
+    result = learn(untrained, copied, changed)
     assert (result["learnt"], result["new"]) == (3, 2)
     assert asked == [{source: "die katze"}, dict(PAIRS[2:])]
     assert result["checkpoint"] == str(copied / "checkpoints" / "step-00000008")
     assert len(list((copied / "checkpoints").glob("*.index"))) == 1
-    assert learn(untrained, copied, changed, prepared)["new"] == 0
+    assert learn(untrained, copied, changed)["new"] == 0
 
 
-def test_the_moments_are_kept(copied, untrained, prepared):
+def test_the_moments_are_kept(learn, copied, untrained):
     before = read_variables(f"{copied}/checkpoints/step-00000004", "optimizer")
-    learn(untrained, copied, LATER, prepared)
+    learn(untrained, copied, LATER)
     after = read_variables(f"{copied}/checkpoints/step-00000006", "optimizer")
     (steps,) = {int(b - a) for a, b in zip(before, after, strict=True) if b.dtype == np.int64}
     assert steps == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(copied, untrained, monkeypatch, number):
+def test_a_signal_ends_it_in_order(learn, copied, untrained, monkeypatch, number):
     learn_one = CorrectionLearner.learn
 
     def learn_and_signal(self, new):
@@ -113,13 +120,20 @@ def test_a_signal_ends_it_in_order(copied, untrained, monkeypatch, number):
     assert (result["learnt"], result["new"]) == (4, 1)
 
 
-def test_what_is_too_long_is_left_out(copied, untrained):
+def test_what_is_too_long_is_left_out(learn, copied, untrained):
     long = {"cat " * 40: "katze", "dog": "hund " * 40}
     result = learn(untrained, copied, {**long, **LATER})
     assert (result["new"], result["too_long"]) == (1, 2)
 
 
-def test_a_model_that_cannot_learn(adapter, untrained, exported, tmp_path):
+def test_an_adapter_that_learnt_nothing_is_not_written(learn, untrained, tmp_path):
+    result = learn(untrained, tmp_path / "new", {"cat " * 40: "katze"})
+    assert (result["checkpoint"], result["learnt"], result["too_long"]) == (None, 0, 1)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
+    assert learn(untrained, tmp_path / "new")["new"] == 2
+
+
+def test_a_model_that_cannot_learn(learn, adapter, untrained, exported, tmp_path):
     for path, about in (
         ([untrained, untrained], "ensemble"),
         (exported, "import the export"),
@@ -130,7 +144,7 @@ def test_a_model_that_cannot_learn(adapter, untrained, exported, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_directory_that_is_not_the_adapters(copied, untrained, tmp_path):
+def test_a_directory_that_is_not_the_adapters(learn, copied, untrained, tmp_path):
     with refused("adapter_dir", "lora_rank: 2, not 4"):
         learn(untrained, copied, LATER, config=LearningConfig(lora_rank=4))
     with refused("adapter_dir", untrained):
@@ -145,7 +159,17 @@ def test_a_directory_that_is_not_the_adapters(copied, untrained, tmp_path):
         learn(untrained, copied, LATER)
 
 
-def test_data_with_another_vocabulary(prepared, untrained, tmp_path):
+def test_a_server_goes_on_with_an_adapters_configuration(adapter, untrained, tmp_path):
+    expected = dataclasses.replace(
+        CONFIG, steps=LearningConfig.steps, earlier=LearningConfig.earlier
+    )
+    assert config_of(adapter) == expected
+    assert config_of(tmp_path / "new") == LearningConfig()
+    with refused("adapter_dir", untrained):
+        config_of(untrained)
+
+
+def test_data_with_another_vocabulary(learn, prepared, untrained, tmp_path):
     files = tuple([str(prepared.parent / f"train.{language}")] for language in ("de", "en"))
     options = PreparationConfig(vocab_size=300, max_length=32, seed=1)
     prepare(FileSource({"train": files}), tmp_path / "data", options)
@@ -154,7 +178,7 @@ def test_data_with_another_vocabulary(prepared, untrained, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_loss_that_is_not_finite(untrained, tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite(learn, untrained, tmp_path, monkeypatch):
     monkeypatch.setattr(CorrectionLearner, "learn", lambda self, new: float("nan"))
     with refused("loss", "nan"):
         learn(untrained, tmp_path / "new")

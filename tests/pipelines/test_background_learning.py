@@ -27,12 +27,12 @@ SECONDS = 120  # at most, on a machine under load
 
 
 @pytest.fixture
-def parts(untrained, tmp_path):
+def parts(untrained, prepared, tmp_path):
     """An adaptation, a translator of the same model, and a file of corrections."""
     stored = open_model(ModelPath([untrained], argument="model_dir"))
     translator = translator_of(stored, {"beam_size": 1})
     corrections = Corrections(tmp_path / "corrections.tmx", ModelLanguages((DIRECTION,), ("de",)))
-    with opened_adaptation(stored, tmp_path / "adapter", None, CONFIG) as adaptation:
+    with opened_adaptation(stored, tmp_path / "adapter", prepared, CONFIG) as adaptation:
         yield adaptation, translator, corrections
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, TransformerConfig
 from keras_transformer.search.weights import read_weights, update_stacks, variables_of
-from keras_transformer.training.correction_learner import RECENT, CorrectionLearner, no_replay
+from keras_transformer.training.correction_learner import RECENT, CorrectionLearner
 from keras_transformer.training.learning_config import LearningConfig
 from keras_transformer.training.step import TrainingStep
 from keras_transformer.training.step_sums import StepSums
@@ -17,6 +17,11 @@ VOCABULARIES = VocabularyPair(Characters(), Characters())
 MODEL = TransformerConfig(
     vocab_size=VOCAB_SIZE, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.0
 )
+
+
+def no_replay():
+    empty = np.zeros([0, 0], np.int32)
+    return itertools.repeat((empty, empty))
 
 
 class RecordedBatches:
