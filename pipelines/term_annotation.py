@@ -33,6 +33,10 @@ _MIN_PROBABILITY = 0.1  # of a link, in both directions
 # The probability that a target word is replaced by another of its forms, if there is one, so that a
 # model learns to inflect terms as well as to copy them.
 _INFLECTED_SHARE = 0.5
+# The probability that a term is replaced by other words of the source language. A model then needs
+# the target, which it could otherwise guess from the source, and learns to trust it (Ailem et al.
+# 2021 replace terms by a mask).
+_REPLACED_SHARE = 0.5
 _MIN_STEM = 4  # letters that forms of a word have in common
 _MAX_ENDING = 3  # letters after these, of which there are at least twice as many
 
@@ -77,6 +81,7 @@ class TermLexicon:
         self._target_ids = {word: id_ for id_, word in enumerate(target_words, start=FIRST_WORD)}
         common = min(_COMMON_WORDS, int(len(source_words) * _COMMON_SHARE))
         self._common = set(source_words[:common])
+        self._other_words = source_words[common:]
         self._forms = _forms(target_words)
         self._translations: dict[int, dict[int, float]] = {}
         self._origins: dict[int, dict[int, float]] = {}
@@ -119,10 +124,22 @@ class TermLexicon:
                 if all(term.end <= other.start or term.start >= other.end for other in chosen):
                     chosen.append(term)
         chosen.sort()
-        inflected = [
-            term._replace(target=self._inflected(term.target, generator)) for term in chosen
-        ]
-        return marked(source, inflected), target
+        annotated = marked(
+            source,
+            [term._replace(target=self._inflected(term.target, generator)) for term in chosen],
+        )
+        return self._replaced(annotated, generator), target
+
+    def _replaced(self, annotated: str, generator: random.Random) -> str:
+        """Replaces some of the terms in an annotated source by random words."""
+
+        def replaced(match: re.Match) -> str:
+            phrase = match[1]
+            if generator.random() < _REPLACED_SHARE:
+                phrase = " ".join(generator.choice(self._other_words) for _ in phrase.split())
+            return f"{_BEGIN}{phrase}{_AS}{match[2]}{_END}"
+
+        return _marked.sub(replaced, annotated)
 
     def _inflected(self, phrase: str, generator: random.Random) -> str:
         """Replaces some of the words of a phrase by other forms."""

@@ -187,8 +187,9 @@ def test_data_are_the_same_for_any_number_of_workers(source, tmp_path, monkeypat
 
 @pytest.fixture
 def animals_are_terms(monkeypatch):
-    """The other four words are common ones."""
+    """The other four words are common ones; and terms stay in their source."""
     monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.6)
+    monkeypatch.setattr(term_annotation, "_REPLACED_SHARE", 0)
 
 
 @pytest.mark.usefixtures("animals_are_terms")

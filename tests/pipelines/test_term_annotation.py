@@ -1,4 +1,5 @@
 import random
+from collections import Counter
 
 import pytest
 
@@ -24,7 +25,9 @@ PAIRS = list(sentences(300))
 
 @pytest.fixture
 def lexicon(monkeypatch):
+    """A lexicon that keeps the terms of a source as they are."""
     monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.3)
+    monkeypatch.setattr(term_annotation, "_REPLACED_SHARE", 0)
     return TermLexicon(PAIRS)
 
 
@@ -57,8 +60,24 @@ def test_common_words_are_no_terms(lexicon):
     )
 
 
-def test_targets_may_have_another_form(monkeypatch):
-    monkeypatch.setattr(term_annotation, "_COMMON_SHARE", 0.3)
+def test_half_of_the_terms_are_replaced_by_other_words(lexicon, monkeypatch):
+    monkeypatch.setattr(term_annotation, "_REPLACED_SHARE", 0.5)
+    replaced = Counter()
+    for seed in range(400):
+        source, target = lexicon.annotated(PAIRS[0], random.Random(seed))
+        text, terms = unmarked(source)
+        assert target == PAIRS[0][1]
+        for start, end, translation in terms:
+            phrase = text[start:end]
+            assert set(phrase.split()) <= {*ADJECTIVES, *NOUNS} and translation in target
+            assert len(phrase.split()) == len(translation.split())
+            replaced[phrase not in PAIRS[0][0]] += 1
+    # One or two sixths of the random words are in the sentence, too.
+    assert 0.3 < replaced[True] / replaced.total() < 0.5
+
+
+@pytest.mark.usefixtures("lexicon")
+def test_targets_may_have_another_form():
     forms = [(source, target.replace("Garten", "Gartens")) for source, target in PAIRS]
     lexicon = TermLexicon([*PAIRS, *forms])
     pair = ("(a red garden), really!", "ein roter Garten, wirklich.")
