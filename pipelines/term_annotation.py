@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.vocabulary.terms import Term
+from keras_transformer.vocabulary.terms import MIN_STEM, Term, have_one_stem
 from pipelines.ibm_model_1 import Row, translation_table
 from pipelines.sources import Pair
 from pipelines.word_pairs import FIRST_WORD, RARE, frequent_words, ids_of, punctuation
@@ -37,8 +37,6 @@ _INFLECTED_SHARE = 0.5
 # the target, which it could otherwise guess from the source, and learns to trust it (Ailem et al.
 # 2021 replace terms by a mask).
 _REPLACED_SHARE = 0.5
-_MIN_STEM = 4  # letters that forms of a word have in common
-_MAX_ENDING = 3  # letters after these, of which there are at least twice as many
 
 # In text, noncharacters, which Unicode reserves for such internal use, stand for TERM_MARKS.
 _BEGIN, _AS, _END = "\ufdd0", "\ufdd1", "\ufdd2"
@@ -208,7 +206,7 @@ def _forms(words: Iterable[str]) -> dict[str, list[str]]:
     """Returns word -> the other words that share its stem, if there are any."""
     by_stem = collections.defaultdict(list)
     for word in words:
-        by_stem[word[:_MIN_STEM]].append(word)
+        by_stem[word[:MIN_STEM]].append(word)
     forms = {}
     for group in by_stem.values():
         for word in group:
@@ -216,19 +214,6 @@ def _forms(words: Iterable[str]) -> dict[str, list[str]]:
             if others:
                 forms[word] = others
     return forms
-
-
-def have_one_stem(word: str, other: str) -> bool:
-    """Whether two words begin alike, and differ in a short ending at most.
-
-    Example:
-        >>> have_one_stem("Hunde", "Hundes"), have_one_stem("Hund", "Hundehalsband")
-        (True, False)
-    """
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False))
-    common = len(list(same))
-    ending = max(len(word), len(other)) - common
-    return common >= _MIN_STEM and ending <= min(common // 2, _MAX_ENDING)
 
 
 def words_of(text: str) -> list[str]:

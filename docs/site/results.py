@@ -119,7 +119,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "left": "of a document: how many pieces with letters stayed as they are, by kind",
         "unfinished": "translations that reached their length limit",
         "from_memory": "lines, or sentences of a document, that the translation memory had",
-        "without_terms": "those that terms would have spoiled, and that were translated without",
+        "without_terms": "those whose translation lacks a term",
         **SECONDS,
         "output": "as it was given, or the new file next to the input",
         **CHECKPOINT,

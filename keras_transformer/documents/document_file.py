@@ -132,7 +132,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
         could not be cut to the model's limit), "unfinished" (sentences whose translation reached
         the length limit), "from_memory" (sentences found in a translation memory), "without_terms"
-        (sentences that terms would have spoiled; these four count equal sentences once), "left"
+        (sentences whose translation lacks a term; these four count equal sentences once), "left"
         (the numbers of pieces with letters that stay as they are, by kind; see Document.left),
         "seconds", "output"}, and a description of the checkpoint. With `review_below`, also
         {"doubtful": the number of distinct sentences below it, "marked_by": what marks them in the

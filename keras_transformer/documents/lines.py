@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
 SHOWN_NUMBERS = 10  # line numbers in a warning
 NO_TERMS = "none of the terms occurs in the text: their source phrases must be in its language"
-WITHOUT_TERMS = "translated without terms, which would have made the sentence much less probable"
+WITHOUT_TERMS = "the translation lacks a term, which the model found too improbable"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,13 +131,13 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     """Translates all lines of the input; on a terminal, each before the next is read.
 
     At the end, warnings on stderr list the lines that were truncated, those whose translation
-    reached the length limit, and those that terms would have spoiled; or one says that no line
-    has a term.
+    reached the length limit, and those whose translation lacks a term; or one says that no line has
+    a term.
 
     Returns:
         {"lines", "truncated" (lines cut to the model's limit), "unfinished" (translations that
         reached the length limit), "from_memory" (lines found in a translation memory),
-        "without_terms" (lines that terms would have spoiled), "seconds", "output"}, a description
+        "without_terms" (lines whose translation lacks a term), "seconds", "output"}, a description
         of the checkpoint, and a parser's counts.
 
     Raises:

@@ -16,7 +16,7 @@ class AnswerCounts:
         truncated: number of texts that exceeded the model's limit.
         unfinished: number of answers that reached their length limit.
         from_memory: number of answers from a translation memory.
-        without_terms: number of answers that terms would have spoiled.
+        without_terms: number of answers that lack a term.
         doubtful: number of answers with too little confidence.
     """
 

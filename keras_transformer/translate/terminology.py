@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from keras_transformer.errors import require
 from keras_transformer.language_codes import CODE_PATTERN
 from keras_transformer.translate.answers import Translation
-from keras_transformer.vocabulary.terms import Term
+from keras_transformer.vocabulary.terms import Term, has_form_of
 
 _code = re.compile(rf"(?:{CODE_PATTERN})?")
 # How much log-probability per subword a sentence may lose by forced terms. Most sentences that lose
@@ -56,3 +56,9 @@ def spoils(forced: Translation, free: Translation) -> bool:
 def marked_as_free(answers: Sequence[Translation]) -> list[Translation]:
     """Returns the answers of a search without terms, marked as such."""
     return [dataclasses.replace(answer, without_terms=True) for answer in answers]
+
+
+def marked_if_lacking(answer: Translation, terms: Iterable[Term]) -> Translation:
+    """Returns an answer, marked if it lacks a term in any form."""
+    is_lacking = not all(has_form_of(answer.text, term.target) for term in terms)
+    return dataclasses.replace(answer, without_terms=True) if is_lacking else answer

@@ -37,6 +37,7 @@ from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.terminology import (
     check_terminology,
     marked_as_free,
+    marked_if_lacking,
     spoils,
     terms_in,
 )
@@ -241,11 +242,19 @@ class Translator:
 
         A model that was trained with terms reads those of a terminology in its source. With any
         other, the search is forced to use them, which may spoil a sentence: one that becomes much
-        less probable is translated without its terms, and marked as `without_terms`.
+        less probable is translated without its terms. Translations without a term are marked as
+        `without_terms`.
         """
-        if self.knows_terms or not request.terminology:
+        if not request.terminology:
             return self._search(request, progress)
-        return self._search_with_forced_terms(request, progress)
+        if not self.knows_terms:
+            return self._search_with_forced_terms(request, progress)
+        terms = terms_in(request.texts, request.terminology)
+        answers = self._search(request, progress)
+        return [
+            [marked_if_lacking(answer, found) for answer in row]
+            for row, found in zip(answers, terms, strict=True)
+        ]
 
     def _search_with_forced_terms(
         self, request: SearchRequest, progress: bool

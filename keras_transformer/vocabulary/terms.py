@@ -7,12 +7,18 @@ The three marks are ids of the source vocabulary that no text is encoded as, so 
 training, and translate/ for translation.
 """
 
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_transformer.fields import from_json
 from keras_transformer.vocabulary.spans import piece_spans
 from keras_transformer.vocabulary.subwords import Subwords, spelled
+
+_word = re.compile(r"\w+")
+MIN_STEM = 4  # letters that forms of a word have in common
+_MAX_ENDING = 3  # letters after these, of which there are at least twice as many
 
 
 class Term(NamedTuple):
@@ -35,6 +41,28 @@ def has_terms(task_options: Mapping[str, Any]) -> bool:
         InputError: if the options are invalid for such a model.
     """
     return from_json({"terms?": bool}, task_options, "task_options").get("terms", False)
+
+
+def has_form_of(text: str, phrase: str) -> bool:
+    """Whether each word of a phrase, or another form of it, is in a text."""
+    words = set(_word.findall(text))
+    return phrase in text or all(
+        any(word == other or have_one_stem(word, other) for other in words)
+        for word in _word.findall(phrase)
+    )
+
+
+def have_one_stem(word: str, other: str) -> bool:
+    """Whether two words begin alike, and differ in a short ending at most.
+
+    Example:
+        >>> have_one_stem("Hunde", "Hundes"), have_one_stem("Hund", "Hundehalsband")
+        (True, False)
+    """
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False))
+    common = len(list(same))
+    ending = max(len(word), len(other)) - common
+    return common >= MIN_STEM and ending <= min(common // 2, _MAX_ENDING)
 
 
 def encode_with_terms(

@@ -181,16 +181,16 @@ def test_lines_are_translated_with_terms(run):
 def test_lines_that_terms_would_spoil_are_named(run, capsys):
     done = run(b"a\nspoiled\nb\nspoiled\n", terminology={"a": "b"})
     assert done.result["without_terms"] == 2
-    assert ": lines 2, 4: translated without terms" in capsys.readouterr().err
+    assert ": lines 2, 4: the translation lacks a term" in capsys.readouterr().err
     assert run(b"a\n").result["without_terms"] == 0
-    assert "terms" not in capsys.readouterr().err
+    assert "term" not in capsys.readouterr().err
 
 
 def test_terms_that_occur_nowhere_are_named(run, capsys):
     run(b"das Buch\ndie Katze\n", terminology={"book": "Buch"})
     assert "in.txt: none of the terms occurs in the text" in capsys.readouterr().err
     run(b"das Buch\na book\n", terminology={"book": "Buch"})
-    assert "terms" not in capsys.readouterr().err
+    assert "term" not in capsys.readouterr().err
 
 
 def test_chunks_bound_what_is_held(run, monkeypatch):

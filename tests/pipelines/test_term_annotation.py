@@ -5,7 +5,7 @@ import pytest
 
 from keras_transformer.vocabulary.terms import Term
 from pipelines import term_annotation
-from pipelines.term_annotation import TermLexicon, have_one_stem, marked, unmarked
+from pipelines.term_annotation import TermLexicon, marked, unmarked
 
 ADJECTIVES = {"red": "roter", "wooden": "hölzerner", "yellow": "gelber"}
 NOUNS = {"dog": "Hund", "garden": "Garten", "house": "Haus"}
@@ -91,25 +91,6 @@ def test_a_pair_without_known_words_is_unchanged(lexicon):
     for pair in [("x y", "z"), ("", ""), ("...", "!"), ("漢字", "dog")]:
         assert lexicon.annotated(pair, random.Random(1)) == pair
     assert TermLexicon([]).annotated(PAIRS[0], random.Random(1)) == PAIRS[0]
-
-
-@pytest.mark.parametrize(
-    ("word", "other", "is_same"),
-    [
-        ("Hund", "Hunde", True),
-        ("Hunde", "Hundes", True),
-        ("Hund", "hunde", False),
-        ("Hund", "Hundehalsband", False),
-        ("frei", "Freibad", False),
-        ("sitzt", "sitzen", True),
-        ("rot", "rote", False),  # too short to know
-        ("Frauen", "Frau", True),
-        ("spielen", "spielte", True),
-        ("Freien", "Freibad", False),
-    ],
-)
-def test_stems(word, other, is_same):
-    assert have_one_stem(word, other) == have_one_stem(other, word) == is_same
 
 
 def test_terms_in_text_are_read_again():

@@ -702,11 +702,13 @@ def test_terms_are_written_into_the_source(trained_with_terms, monkeypatch):
     assert translator.knows_terms
     requests = requests_of(translator, monkeypatch)
     texts = ["ab cd ab", "e <term> f", ""]
-    translator.translate(texts, terminology={"ab": "xy", "ab cd": "z"})
+    rows = translator.translate(texts, terminology={"ab": "xy", "ab cd": "z"})
     (request,) = requests
     written = translator.vocabularies.source.written(request.ids)
     assert sorted(written) == ["", "[ab cd=z] [ab=xy]", "e <term> f"]
     assert request.phrases is None and not any(request.aligned)
+    lacks_term = not ("z" in rows[0][0].text and "xy" in rows[0][0].text)
+    assert [row[0].without_terms for row in rows] == [lacks_term, False, False]
     longest = "ab" + " c" * 8  # 18 subwords: no room for a term
     translator.translate([longest], terminology={"ab": "xy"})
     assert translator.vocabularies.source.written(requests[1].ids) == [longest]

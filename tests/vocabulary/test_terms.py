@@ -7,7 +7,9 @@ from keras_transformer.vocabulary.subwords import spelled
 from keras_transformer.vocabulary.terms import (
     Term,
     encode_with_terms,
+    has_form_of,
     has_terms,
+    have_one_stem,
     options_of_terms,
     remove_terms,
 )
@@ -135,3 +137,38 @@ def test_task_options():
     assert options_of_terms(False) == {}, "other models have the options of earlier versions"
     with refused("terms", "yes", "task_options"):
         has_terms({"terms": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "is_same"),
+    [
+        ("Hund", "Hunde", True),
+        ("Hunde", "Hundes", True),
+        ("Hund", "hunde", False),
+        ("Hund", "Hundehalsband", False),
+        ("frei", "Freibad", False),
+        ("sitzt", "sitzen", True),
+        ("rot", "rote", False),  # too short to know
+        ("Frauen", "Frau", True),
+        ("spielen", "spielte", True),
+        ("Freien", "Freibad", False),
+    ],
+)
+def test_stems(word, other, is_same):
+    assert have_one_stem(word, other) == have_one_stem(other, word) == is_same
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "is_there"),
+    [
+        ("zwei rote Wagen.", "roter Wagen", True),
+        ("zwei rote Wagen.", "roter Bus", False),
+        ("ein T-Shirt", "T-Shirt", True),
+        ("den Hunden", "Hund", True),
+        ("", "Hund", False),
+        ("C++ ist alt", "C++", True),
+        ("漢字", "漢", True),
+    ],
+)
+def test_forms_of_a_phrase(text, phrase, is_there):
+    assert has_form_of(text, phrase) == is_there
