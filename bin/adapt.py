@@ -70,7 +70,7 @@ def corrections_of(stored):
     from pipelines.pair_files import read_memory
 
     languages = model_languages(stored.description) or ModelLanguages((), ())
-    return read_memory(FLAGS.corrections, "corrections", languages.directions, languages.has_codes)
+    return read_memory(FLAGS.corrections, "corrections", languages.directions, languages.coded)
 
 
 if __name__ == "__main__":

@@ -213,6 +213,6 @@ def load_model_with_memory(stored, **options: Any):
         task = translator.card.description.task
         require(task == "translation", "memory", "must be used with a translation model", task)
         languages = translator.card.languages or ModelLanguages((), ())
-        memory = read_memory(path, "memory", languages.directions, languages.has_codes)
+        memory = read_memory(path, "memory", languages.directions, languages.coded)
         translator = translator.with_memory(memory)
     return translator

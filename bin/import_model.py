@@ -38,7 +38,7 @@ flags.DEFINE_list(
     "Source and target language of a Marian model, such as de,en; only the source language if the "
     "vocabulary has codes for the targets. Documents are split into sentences by the rules of the "
     "source language. Default: the languages in Hugging Face's files, if they have them. For "
-    "M2M-100 and NLLB-200: a source language to keep; all by default.",
+    "M2M-100 and NLLB-200: the source language, or source and target, to keep; all by default.",
 )
 
 

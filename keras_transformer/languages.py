@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from keras_transformer.language_codes import (
     Direction,
+    code_of,
     directions_of,
     source_languages_of,
     target_languages_of,
@@ -30,6 +31,13 @@ class ModelLanguages(NamedTuple):
         """The source languages, each once; none if they are unknown."""
         known = [*self.coded_sources, *(direction.source for direction in self.directions)]
         return list(dict.fromkeys(known))
+
+    def coded(self, text: str, direction: Direction) -> str:
+        """Returns a text as the model reads it in a direction, with the codes that it needs."""
+        codes = [code_of(direction.target)] if self.has_codes else []
+        if self.coded_sources:
+            codes.append(code_of(direction.source))
+        return " ".join([*codes, text])
 
     def targets_of(self, source: str) -> list[str]:
         """Returns the target languages for a source language."""

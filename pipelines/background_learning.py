@@ -9,7 +9,6 @@ from absl import logging
 from keras_transformer.documents.corrections import Correction, Corrections
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.errors import InputError
-from keras_transformer.language_codes import code_of
 from pipelines.adaptation import Adaptation
 
 PAUSE_SECONDS = 0.5  # between two looks for new corrections
@@ -30,8 +29,6 @@ class BackgroundLearner:
         self._adaptation = adaptation
         self._translator = translator
         self._corrections = corrections
-        languages = translator.card.languages
-        self._has_codes = languages is not None and languages.has_codes
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -61,9 +58,8 @@ class BackgroundLearner:
         return False
 
     def _source_of(self, correction: Correction) -> str:
-        """Returns a sentence as the model reads it, with a language code if it has them."""
-        code = f"{code_of(correction.direction.target)} " if self._has_codes else ""
-        return code + correction.source
+        """Returns a sentence as the model reads it, with the codes that it needs."""
+        return self._corrections.languages.coded(correction.source, correction.direction)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from keras_transformer.documents import encodings, formats, po, tmx, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.files.reading import opened, require_text, uncompressed_name
-from keras_transformer.language_codes import Direction, code_of
+from keras_transformer.language_codes import Direction
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
@@ -64,15 +64,22 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     require(has_pairs, argument, rule, f"{path}, which has none")
 
 
+def _uncoded(text: str, direction: Direction) -> str:
+    return text
+
+
 def read_memory(
-    path: str, argument: str, directions: Sequence[Direction], has_codes: bool = False
+    path: str,
+    argument: str,
+    directions: Sequence[Direction],
+    coded: Callable[[str, Direction], str] = _uncoded,
 ) -> dict[str, str]:
     """Reads a file as a translation memory.
 
     Args:
         path, argument: as `read_pairs` takes them.
-        directions: the model's directions; none if its languages are unknown.
-        has_codes: whether its texts begin with a target language code.
+        directions: the model's directions; none if they are unknown.
+        coded: adds the codes that the model needs to a text; see languages.ModelLanguages.
 
     Returns:
         The translations as `TextTranslator.with_memory` takes them. If a sentence has several
@@ -82,13 +89,13 @@ def read_memory(
         InputError: like `read_pairs`; at least one direction must have pairs.
     """
     if not directions:
-        rule = "must end in .tsv or .po for a model with unknown languages"
+        rule = "must end in .tsv or .po for a model with unknown directions"
         require(_ending(path) in (".tsv", ".po"), argument, rule, path)
         return dict(read_pairs(path, argument, ("source", "target")))
     memory: dict[str, str] = {}
     for direction in directions:
-        code = f"{code_of(direction.target)} " if has_codes else ""
-        memory |= {code + source: target for source, target in _pairs(path, argument, direction)}
+        for source, target in _pairs(path, argument, direction):
+            memory[coded(source, direction)] = target
     rule = f"must have pairs for {', '.join(map(str, directions))}"
     require(memory, argument, rule, f"{path}, which has none")
     return memory

@@ -22,7 +22,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import RemotePath, resolved
 from keras_transformer.files.replacing import replacing
-from keras_transformer.language_codes import Direction, code_of
+from keras_transformer.language_codes import Direction
 from keras_transformer.languages import ModelLanguages
 from keras_transformer.markup import well_formed
 from keras_transformer.output_files import check_output
@@ -52,6 +52,7 @@ class Corrections:
         languages: the model's languages.
 
     Attributes:
+        languages: the model's languages.
         directions: the model's directions, in which sentences can be corrected.
         memory: a translation memory with the corrections, as `TextTranslator` looks them up.
         version: increases with every change of the corrections; see `since`.
@@ -70,7 +71,7 @@ class Corrections:
         self.memory = TranslationMemory({}, has_corrections=True)
         self.version = 0
         self.directions = languages.directions
-        self._languages = languages
+        self.languages = languages
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None  # of the file whose corrections are known
         self._seen = self._stamp  # of the latest file, which may not have been readable
@@ -209,7 +210,7 @@ class Corrections:
         self._take(tmx)
 
     def _empty(self) -> Tmx:
-        return Tmx(empty_memory(self._languages.sources))
+        return Tmx(empty_memory(self.languages.sources))
 
     def _take(self, tmx: Tmx) -> None:
         """Takes the corrections of a memory in place of the known ones."""
@@ -228,12 +229,11 @@ class Corrections:
             if key not in known or known[key].translation != correction.translation:
                 self._versions[key] = self.version
         self.memory.replace(
-            {self._coded(*key): each.translation for key, each in corrections.items()}
+            {
+                self.languages.coded(source, direction): each.translation
+                for (direction, source), each in corrections.items()
+            }
         )
-
-    def _coded(self, direction: Direction, source: str) -> str:
-        """Returns a sentence as the model reads it, with a language code if it has them."""
-        return f"{code_of(direction.target)} {source}" if self._languages.has_codes else source
 
     def _stamp_of_file(self) -> _Stamp | None:
         """Returns what changes with the file; None if there is none."""

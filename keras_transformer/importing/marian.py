@@ -40,7 +40,8 @@ def import_marian(
         model_dir: the directory to create.
         languages: the codes of source and target, or only the source if the vocabulary has codes
             for the targets. None for those in Hugging Face's files, if they have any; Marian's own
-            have none. A model that reads its sources' codes, too, keeps all of its languages.
+            have none. A model that reads its sources' codes, too, has all of its languages, or the
+            source alone, or only this direction.
         files: the content of further files in `model_dir`, by name.
 
     Returns:
@@ -66,8 +67,7 @@ def import_marian(
         # A model with one target language may have its code, but does not need it.
         targets = list(codes) if len(codes) > 1 else []
         if kept.reads_source_code:
-            task_options = _options_of_sources(languages, targets)
-            languages = None
+            task_options, languages = _options_of_both(languages, targets)
         else:
             task_options, languages = _options_of_targets(path, languages, targets, is_hugging_face)
         return write_model_directory(
@@ -81,18 +81,26 @@ def import_marian(
         )
 
 
-def _options_of_sources(sources: Sequence[str] | None, codes: Sequence[str]) -> dict[str, Any]:
+def _options_of_both(
+    languages: Sequence[str] | None, codes: Sequence[str]
+) -> tuple[dict[str, Any], list[str] | None]:
     """Returns the task options of a model whose texts have the codes of both languages.
 
     Args:
-        sources: the source language to restrict the model to; None for all of `codes`.
+        languages: the source language, or source and target, to restrict the model to; None for
+            all of `codes`.
         codes: the languages of the model.
+
+    Returns:
+        The task options, and the languages of the only direction, or None.
     """
-    known = [find_language(codes, source) for source in sources or []]
-    rule = f"must be one source language, of {', '.join(codes)}"
-    is_right = not sources or (len(known) == 1 and None not in known)
-    require(is_right, "languages", rule, ",".join(sources or []))
-    return {"target_languages": list(codes), "source_languages": known or list(codes)}
+    known = [find_language(codes, language) for language in languages or []]
+    rule = f"must be a source language, or source and target, of {', '.join(codes)}"
+    is_right = len(known) <= 2 and None not in known and len(set(known)) == len(known)
+    require(is_right, "languages", rule, ",".join(languages or []))
+    if len(known) == 2:
+        return options_of([Direction(*known)], source_codes=True), known
+    return {"target_languages": list(codes), "source_languages": known or list(codes)}, None
 
 
 def _options_of_targets(

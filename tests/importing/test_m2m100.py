@@ -143,7 +143,11 @@ def test_one_source_language(tmp_path):
     assert translator.with_codes(["a"], "de-en") == [">>eng_Latn<< >>deu_Latn<< a"]
     with refused("to", "ace-en"):
         translator.with_codes(["a"], "ace-en")
-    for languages in (["de", "en"], ["fr"]):
+    import_marian(there.folder, tmp_path / "one", languages=["de", "en"])
+    translator = load(tmp_path / "one", beam_size=1)
+    assert translator.with_codes(["a"]) == [">>eng_Latn<< >>deu_Latn<< a"]
+    assert [str(each) for each in translator.card.languages.directions] == ["deu_Latn-eng_Latn"]
+    for languages in (["de", "de"], ["de", "en", "zh"], ["fr"]):
         with refused("languages", ",".join(languages)):
             import_marian(there.folder, tmp_path / "other", languages=languages)
 

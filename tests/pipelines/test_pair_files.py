@@ -3,6 +3,7 @@ import gzip
 import pytest
 
 from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
 from pipelines.pair_files import check_pair_file, read_memory, read_pairs
 from pipelines.sources import FileSource
 from tests.refusals import refused
@@ -196,11 +197,15 @@ def test_memories_of_one_direction_and_of_several(tmp_path):
     file.write_text(MEMORY.format(encoding="utf-8"))
     both = (Direction("en", "de"), Direction("de", "en"), Direction("en", "cs"))
     assert read_memory(str(file), "memory", both[:1]) == dict(MEMORY_PAIRS)
-    memory = read_memory(str(file), "memory", both, has_codes=True)
+    several = ModelLanguages(both, ("de", "en", "cs"), has_codes=True)
+    memory = read_memory(str(file), "memory", both, several.coded)
     wanted = {f">>de<< {source}": target for source, target in MEMORY_PAIRS}
     assert memory == wanted | {f">>en<< {target}": source for source, target in MEMORY_PAIRS}
     with refused("memory", "a.tmx, which has none", about="en-cs"):
         read_memory(str(file), "memory", both[2:])
+    with_sources = several._replace(coded_sources=("en",))
+    wanted = {f">>de<< >>en<< {source}": target for source, target in MEMORY_PAIRS}
+    assert read_memory(str(file), "memory", both[:1], with_sources.coded) == wanted
 
 
 def test_memories_for_models_of_unknown_languages(tmp_path):
