@@ -124,7 +124,7 @@ class CorrectionService:
             each
             for each in known
             if (source_language is None or is_same(each.source, source_language))
-            and (to is None or is_same(each.target, to))
+            and (to in (None, str(each)) or is_same(each.target, to))
         ]
         rule = f"must select one of {', '.join(map(str, known))}"
         received = f"source_language {source_language!r}, to {to!r}"

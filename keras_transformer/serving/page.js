@@ -15,7 +15,7 @@ const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}([-_][A-Z][a-z]{3})?$/.test(code)
-  ? LANGUAGES.of(code.replace("_", "-")) : undefined;
+  ? LANGUAGES.of(withoutUsualScript(code)) : undefined;
 // Codes of source and target; for a parsing model, the Penn Treebank's language.
 const languagesOf = (card) => card.task === "parsing" ? ["en"]
   : card.task_options?.target_languages ? [] // chosen in the menu
@@ -54,7 +54,7 @@ $("live").control.addEventListener("change", () => {
   keep("live", isLive() ? "" : "off");
   if (isLive()) translateWhatIsTyped();
 });
-for (const name of ["from", "to"]) {
+for (const name of ["text-language", "to"]) {
   $(name).addEventListener("change", () => {
     keep(name, $(name).value);
     $("swap").hidden = !opposite();
@@ -128,7 +128,7 @@ function showModel(card) {
     : "Translate text and documents";
   if (source) $("text").lang = codes[0];
   if (target) $("translation").lang = codes[1];
-  showLanguages("from", card.task_options?.source_languages ?? []);
+  showLanguages("text-language", card.task_options?.source_languages ?? []);
   showLanguages("to", card.task_options?.target_languages ?? []);
   directions = card.task_options?.directions ?? [];
   $("swap").hidden = !opposite();
@@ -174,7 +174,13 @@ function translateWhatIsTyped() {
   if ($("text").value.trim()) $("form").requestSubmit();
 }
 
-/** Fills a menu of languages, "from" or "to", if there are several. */
+/** A code without the language's usual script: "de" for "deu_Latn", but "zh-Hant" in full. */
+function withoutUsualScript(code) {
+  const locale = new Intl.Locale(code.replace("_", "-")), short = locale.minimize();
+  return (short.region ? locale : short).toString();
+}
+
+/** Fills a menu of languages, "text-language" or "to", if there are several. */
 function showLanguages(name, codes) {
   const options = codes.map((code) => element("option", { value: code }, nameOf(code) ?? code));
   $(name).replaceChildren(...options);
@@ -184,7 +190,8 @@ function showLanguages(name, codes) {
 
 /** The direction, if the model needs the text's language, too; or else the target language. */
 function direction() {
-  return $("from").hidden ? $("to").value : `${$("from").value}-${$("to").value}`;
+  const source = $("text-language");
+  return source.hidden ? $("to").value : `${source.value}-${$("to").value}`;
 }
 
 /** Whether a menu has a language. */
@@ -198,9 +205,9 @@ function offers(name, code) {
  */
 function opposite() {
   const target = $("to").value;
-  if (!$("from").hidden) {
-    const source = $("from").value;
-    return offers("to", source) && offers("from", target) ? source : undefined;
+  if (!$("text-language").hidden) {
+    const source = $("text-language").value;
+    return offers("to", source) && offers("text-language", target) ? source : undefined;
   }
   const known = (from, to) => directions.some((pair) => pair[0] === from && pair[1] === to);
   const sources = directions.map(([source]) => source)
@@ -214,9 +221,9 @@ function swap() {
   const text = translation(), target = $("to").value;
   $("to").value = opposite();
   keep("to", $("to").value);
-  if (!$("from").hidden) {
-    $("from").value = target;
-    keep("from", target);
+  if (!$("text-language").hidden) {
+    $("text-language").value = target;
+    keep("text-language", target);
   }
   $("swap").hidden = !opposite();
   if (text.trim()) {
@@ -487,7 +494,7 @@ async function translateFile(file) {
     const target = $("to").value || languagesOf(card)[1] || "translation";
     // The server refuses other files by their names alone, and says what helps.
     form.append("file", isKnown ? file : new File([], file.name));
-    form.append("source", $("from").hidden ? "auto" : $("from").value);
+    form.append("source", $("text-language").hidden ? "auto" : $("text-language").value);
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
     const { translatedFileUrl, from_memory, left } = await ask("translate_file", form);
@@ -663,7 +670,8 @@ function showCorrection(card, isCorrected) {
   $("correction").hidden = !card.has_corrections;
   $("remove").hidden = !isCorrected;
   const sources = (card.task_options?.directions ?? [])
-    .filter(([, target]) => target === language).map(([code]) => code);
+    .filter(([source, target]) => [target, `${source}-${target}`].includes(language))
+    .map(([code]) => code);
   const before = $("from").value;
   $("from").replaceChildren(
     ...sources.map((code) => element("option", { value: code }, nameOf(code) ?? code)));

@@ -149,6 +149,8 @@ def test_several_directions(translator, path):
         body = {"source": SOURCE, "to": "cs"}
         assert (await ask("DELETE", "/corrections", body))[1] == {"removed": 1}
         assert [each.direction for each in corrections.all()] == [directions[0]]
+        body = {"source": SOURCE, "to": "en-de"}  # as for a model that reads both languages
+        assert (await ask("DELETE", "/corrections", body))[1] == {"removed": 1}
 
     served(translator, corrections, scenario)
 

@@ -877,6 +877,29 @@ def test_a_menu_of_target_languages(open_page, translator):
     expect(menu).to_have_value("cs")
 
 
+def test_a_menu_for_each_language_of_a_model_that_reads_both(open_page, translator):
+    languages = ["deu_Latn", "eng_Latn", "zho_Hant"]
+    options = {"target_languages": languages, "source_languages": languages}
+    translator.card.update(task_options=options, data={"languages": None})
+    page = open_page()
+    source, target = (
+        page.get_by_label(f"Language of the {name}", exact=True) for name in ("text", "translation")
+    )
+    names = ["German", "English", "Traditional Chinese"]
+    expect(source.locator("option")).to_have_text(names)
+    expect(target.locator("option")).to_have_text(names)
+    target.select_option("English")
+    translate(page, "a cat.")
+    assert ("deu_Latn-eng_Latn", None) in translator.calls
+    page.get_by_role("button", name="Swap languages").click()
+    expect(source).to_have_value("eng_Latn")
+    expect(target).to_have_value("deu_Latn")
+    expect(page.locator(".sentence")).to_have_attribute("data-source", "die Katze schläft.")
+    assert ("eng_Latn-deu_Latn", None) in translator.calls
+    ids = page.locator("[id]").evaluate_all("parts => parts.map((part) => part.id)")
+    assert len(set(ids)) == len(ids)
+
+
 def test_languages_are_swapped_where_the_model_allows(open_page, translator):
     options = {"target_languages": ["de", "cs"], "directions": [["cs", "de"], ["de", "cs"]]}
     translator.card.update(task_options=options, data={"languages": ["de", "cs"]})
