@@ -100,7 +100,6 @@ show_table(["split", "pairs"], list(result["pairs"].items()))
 # Batches this small suit small data; for larger text, take 2,000 to 4,000.
 
 # %%
-
 data = kt.DataSet.open(DATA)
 training = data.training_batches(tokens_per_batch=512, seed=1).map(kt.teacher_forcing)
 validation = data.evaluation_batches("validation", tokens_per_batch=4000).map(kt.teacher_forcing)
