@@ -153,7 +153,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     counts = translator.new_counts()
     if config.confidence:
         check_calibration(translator, "confidence", True)
-    translator.check_terms(config.terminology)
+    if config.terminology:
+        translator.check_terms(config.terminology)
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),

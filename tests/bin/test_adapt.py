@@ -52,7 +52,7 @@ def test_wrong_input(call_program, untrained, exported, prepared, tmp_path):
     check_line(line_of(), f"{file}:1", "the cat")
     memory = tmp_path / "corrections.tmx"
     memory.write_text("<tmx/>")
-    check_line(line_of(corrections=memory), "--corrections", memory, "unknown languages")
+    check_line(line_of(corrections=memory), "--corrections", memory, "unknown directions")
 
 
 @pytest.mark.parametrize(
