@@ -158,8 +158,10 @@ def search_compiled_greedily(model, source, settings, target_prefix=None):
     """Runs greedy search with a CompiledModel or an Ensemble."""
     cache = model.start(source, beams=1)
     lengths = SearchGraphs(model, settings)._max_lengths(cache)
-    strategy = GreedySearch(settings)
-    return search_loop.search(model.scaled_step, cache, lengths, strategy, target_prefix)
+    strategy, first = GreedySearch(settings), model.first_inputs(source)
+    return search_loop.search(
+        model.scaled_step, cache, lengths, strategy, target_prefix, first=first
+    )
 
 
 def log_probs_of(models, source, target):

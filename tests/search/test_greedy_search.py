@@ -81,7 +81,8 @@ def assert_greedy(config):
     is_written = np.arange(ids.shape[1]) < hypotheses.lengths
     np.testing.assert_array_equal(np.where(is_written, largest, PAD_ID), ids)
     has_eos = np.any(ids == EOS_ID, axis=1)
-    most = np.minimum([0, 6, 7], ids.shape[1])  # two more than the source; none if it is empty
+    # Two more than the source, without its code; none if it is empty.
+    most = np.minimum(np.maximum([0, 6, 7] - np.int32(config.decoder_reads_code), 0), ids.shape[1])
     np.testing.assert_array_equal(np.where(has_eos, 0, hypotheses.lengths[:, 0]), most * ~has_eos)
     assert hypotheses.lengths[2, 0] > 0
 

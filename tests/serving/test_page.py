@@ -1108,6 +1108,7 @@ def test_similar_sentences_are_shown_with_their_difference(open_page, translator
 
 def test_a_correction_without_a_required_term_is_told(open_page, translator, corrections):
     page = open_page({"legal": {"cat": "Kater"}}, corrections)
+    page.get_by_label("Terminology").select_option("legal")
     translate(page).first.click()
     page.get_by_role("textbox", name="Translation").first.fill("die Katze ruht.")
     page.get_by_role("button", name="Save correction").click()
