@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from keras_transformer.documents.corrections import Correction, Corrections
+from keras_transformer.documents.corrections import Corrections
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.errors import InputError
 from pipelines.adaptation import Adaptation
@@ -29,6 +29,7 @@ class BackgroundLearner:
         self._adaptation = adaptation
         self._translator = translator
         self._corrections = corrections
+        self._version = 0  # of the corrections, up to which there is nothing left to learn
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -47,19 +48,19 @@ class BackgroundLearner:
 
     def learn_next(self) -> bool:
         """Learns the oldest correction that is new; returns False if there is none."""
-        learner = self._adaptation.learner
-        for correction in self._corrections.all():
-            source = self._source_of(correction)
-            is_new = learner.learnt.get(source) != correction.translation
-            if is_new and learner.fits(source, correction.translation):
-                self._adaptation.learn({source: correction.translation})
+        version = self._corrections.version
+        coded = self._corrections.languages.coded
+        changed = {
+            coded(each.source, each.direction): each.translation
+            for each in self._corrections.since(self._version)
+        }
+        for source, target in self._adaptation.news_in(changed).items():
+            if self._adaptation.learner.fits(source, target):
+                self._adaptation.learn({source: target})
                 self._adaptation.update(self._translator)
                 return True
+        self._version = version
         return False
-
-    def _source_of(self, correction: Correction) -> str:
-        """Returns a sentence as the model reads it, with the codes that it needs."""
-        return self._corrections.languages.coded(correction.source, correction.direction)
 
 
 @contextlib.contextmanager
