@@ -15,7 +15,6 @@ two columns: the subwords and their log-probabilities, both separated by spaces.
 import contextlib
 import dataclasses
 import gzip
-import math
 import os
 import sys
 import time
@@ -311,5 +310,5 @@ def match_columns(matches: Sequence["Match"]) -> list[str]:
     """Returns the columns of the most similar sentence in the memory; empty if there is none."""
     if not matches:
         return ["", "", ""]
-    similarity = math.floor(matches[0].similarity * 1000) / 1000  # 1 is the sentence itself
-    return [f"{similarity:.3f}", matches[0].source, matches[0].translation]
+    best = matches[0]
+    return [f"{best.rounded_similarity:.3f}", best.source, best.translation]

@@ -9,6 +9,7 @@ A sentence that is not in the memory may resemble one that is: a fuzzy match. It
 1 - d / n, with the Levenshtein distance d and the length n of the longer sentence, in characters.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -54,6 +55,11 @@ class Match(NamedTuple):
     similarity: float  # from 0 to 1
     difference: list[Change]  # from the sentence in the memory to the other one
     is_correction: bool
+
+    @property
+    def rounded_similarity(self) -> float:
+        """The similarity with three decimals, rounded down, as 1 is the sentence itself."""
+        return math.floor(self.similarity * 1000) / 1000
 
 
 class TranslationMemory:

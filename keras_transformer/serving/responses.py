@@ -196,8 +196,7 @@ def translation_fields(translation: Translation) -> dict[str, Any]:
 def match_fields(match: Match) -> dict[str, Any]:
     """Returns a match in the translation memory as JSON: the fields of MatchAnswer."""
     difference = [change._asdict() for change in match.difference]
-    # Rounded down, as 1 is the sentence itself.
-    similarity = math.floor(match.similarity * 1000) / 1000
+    similarity = match.rounded_similarity
     return {**match._asdict(), "similarity": similarity, "difference": difference}
 
 

@@ -1,11 +1,13 @@
 """What a search is asked for."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.search.engine import select
 from keras_transformer.translate.terminology import phrases_of, terms_in
 from keras_transformer.translate.texts import require_one_each
+from keras_transformer.vocabulary.terms import Term
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,13 +33,17 @@ class SearchRequest:
         if self.required_phrases is not None:
             require_one_each(self.texts, self.required_phrases, "required_phrases")
 
+    @functools.cached_property
+    def terms(self) -> list[list[Term]]:
+        """The terms of the terminology that occur in each text."""
+        return terms_in(self.texts, self.terminology)
+
     def all_phrases(self) -> list[list[str]]:
         """Returns for each text the phrases that are required, and those of its terms."""
         required = self.required_phrases or [()] * len(self.texts)
-        terms = terms_in(self.texts, self.terminology)
         return [
             list(dict.fromkeys([*phrases, *phrases_of(found)]))
-            for phrases, found in zip(required, terms, strict=True)
+            for phrases, found in zip(required, self.terms, strict=True)
         ]
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":

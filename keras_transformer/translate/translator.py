@@ -39,7 +39,6 @@ from keras_transformer.translate.terminology import (
     marked_as_free,
     marked_if_lacking,
     spoils,
-    terms_in,
 )
 from keras_transformer.translate.texts import (
     EncodedTexts,
@@ -249,19 +248,17 @@ class Translator:
             return self._search(request, progress)
         if not self.knows_terms:
             return self._search_with_forced_terms(request, progress)
-        terms = terms_in(request.texts, request.terminology)
         answers = self._search(request, progress)
         return [
             [marked_if_lacking(answer, found) for answer in row]
-            for row, found in zip(answers, terms, strict=True)
+            for row, found in zip(answers, request.terms, strict=True)
         ]
 
     def _search_with_forced_terms(
         self, request: SearchRequest, progress: bool
     ) -> list[list[Translation]]:
         """Searches without terms, and again for texts that have some."""
-        terms = terms_in(request.texts, request.terminology)
-        with_terms = [index for index, found in enumerate(terms) if found]
+        with_terms = [index for index, found in enumerate(request.terms) if found]
         scores = request.scores or len(with_terms) > 0
         free_request = dataclasses.replace(request, terminology={}, scores=scores)
         answers = self._search(free_request, progress)
@@ -430,8 +427,7 @@ class Translator:
         if not request.terminology:
             return sources
         rows = []
-        terms = terms_in(request.texts, request.terminology)
-        for text, ids, found in zip(request.texts, sources.ids, terms, strict=True):
+        for text, ids, found in zip(request.texts, sources.ids, request.terms, strict=True):
             row = encode_with_terms(
                 self.vocabularies.source, text, ids.tolist(), found, self.source_limit
             )
