@@ -39,6 +39,11 @@ def code_of(language: str) -> str:
     return f">>{language}<<"
 
 
+def coded(text: str, languages: Iterable[str]) -> str:
+    """Puts the codes of languages before a text, in order; a blank text stays as it is."""
+    return " ".join([*map(code_of, languages), text]) if text.strip() else text
+
+
 def is_code(piece: str) -> bool:
     """Whether a vocabulary piece is a language code."""
     return re.fullmatch(CODE_PATTERN, piece) is not None

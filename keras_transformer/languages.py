@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from keras_transformer.language_codes import (
     Direction,
-    code_of,
+    coded,
     directions_of,
     source_languages_of,
     target_languages_of,
@@ -34,10 +34,10 @@ class ModelLanguages(NamedTuple):
 
     def coded(self, text: str, direction: Direction) -> str:
         """Returns a text as the model reads it in a direction, with the codes that it needs."""
-        codes = [code_of(direction.target)] if self.has_codes else []
+        languages = [direction.target] if self.has_codes else []
         if self.coded_sources:
-            codes.append(code_of(direction.source))
-        return " ".join([*codes, text])
+            languages.append(direction.source)
+        return coded(text, languages)
 
     def targets_of(self, source: str) -> list[str]:
         """Returns the target languages for a source language."""

@@ -1,9 +1,8 @@
 """Data for models with several directions: each source begins with its target language's code.
 
 With source_codes, its own language's code follows. The files of each direction are those of a
-FileSource with directions. Codes are added last, after
-everything that inspects or changes text: filters, copies in capitals, and vocabulary learning do
-not see codes.
+FileSource with directions. Codes are added last, after everything that inspects or changes text:
+filters, copies in capitals, and vocabulary learning do not see codes.
 """
 
 import itertools
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from keras_transformer.errors import require
 from keras_transformer.language_codes import (
     Direction,
-    code_of,
+    coded,
     is_language,
     source_languages_of,
 )
@@ -54,7 +53,7 @@ class CodedSource(DerivedSource):
         languages = [target_language]
         if source_languages_of(self._source.task_options()):
             languages.append(source_language)
-        return " ".join([*map(code_of, languages), text]) if text.strip() else text
+        return coded(text, languages)
 
 
 def source_of_files(

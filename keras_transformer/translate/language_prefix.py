@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from keras_transformer.errors import require
 from keras_transformer.fields import shown
-from keras_transformer.language_codes import Direction, code_of, pattern_of
+from keras_transformer.language_codes import Direction, coded, pattern_of
 from keras_transformer.languages import ModelLanguages, find_language
 
 
@@ -84,8 +84,7 @@ class LanguagePrefix:
         if direction is None:
             return list(texts)
         languages = (direction.target, direction.source)[: self.count]
-        codes = " ".join(map(code_of, languages))
-        return [f"{codes} {text}" if text.strip() else text for text in texts]
+        return [coded(text, languages) for text in texts]
 
     def _described(self) -> str:
         target = f"a language code, one of {', '.join(self.targets)}"
