@@ -22,7 +22,7 @@ from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_run
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, ReviewUnit, has_language
 from keras_transformer.documents.word_comments import Comments
-from keras_transformer.documents.xml_source import XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_namespaces
 
 _MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
 _TEXTS = type_of(
@@ -252,7 +252,7 @@ class _Reader:
             self._left[kind] += is_kept and any(map(str.isalpha, _shown(run)))
             runs.kept(self.xml.source(run.start, run.end), _shown(run))
             return
-        plain = self._plain(properties)
+        plain = with_namespaces(self._plain(properties), self.xml.namespaces(run))
         before = self.xml.source(run.start, run.content_start) + written
         after = self.xml.source(run.content_end, run.end)
         for child in run.elements:

@@ -13,7 +13,7 @@ from keras_transformer.documents.open_xml import type_of
 from keras_transformer.documents.runs import EMPTY_PROPERTIES, Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment, has_language
-from keras_transformer.documents.xml_source import XmlElement, XmlSource
+from keras_transformer.documents.xml_source import XmlElement, XmlSource, with_namespaces
 
 # Names of attributes, without prefix, that people see; by elements.
 ALTERNATIVES = {
@@ -83,10 +83,13 @@ def _add_run(xml: XmlSource, runs: Runs, run: XmlElement) -> None:
         runs.text("", text.text)
         return
     tooltips = found_in(xml, properties, Counter())
+    namespaces = xml.namespaces(run)
     parts = tuple(
         part if isinstance(part, Segment) else _CHECKED.sub("", part)
         for part in xml.parts(tooltips, properties.start, properties.end)
     )
+    parts = (with_namespaces(parts[0], namespaces), *parts[1:])
     source = _CHECKED.sub("", xml.source(properties.start, properties.end))
+    source = with_namespaces(source, namespaces)
     source = "" if EMPTY_PROPERTIES.fullmatch(source) else source
     runs.text(source, text.text, parts if has_language(parts) else ())

@@ -40,17 +40,27 @@ def is_intact(before: Pieces, after: Pieces, is_translated: Sequence[bool]) -> b
         pieces have the same names, names of attributes, and depths as before; also true if the
         original is not well-formed.
     """
-    original = _elements(before, is_translated)
-    return original is None or _elements(after, is_translated) == original
+    for separator in (" ", None):
+        original = _elements(before, is_translated, separator)
+        if original is not None:
+            return _elements(after, is_translated, separator) == original
+    return True
 
 
-def _elements(pieces: Pieces, is_translated: Sequence[bool]) -> bytes | None:
-    """Returns a hash of the elements outside translated pieces; None if it is not XML."""
+def _elements(pieces: Pieces, is_translated: Sequence[bool], separator: str | None) -> bytes | None:
+    """Returns a hash of the elements outside translated pieces; None if it is not XML.
+
+    Args:
+        pieces: the text.
+        is_translated: whether each piece may have been translated.
+        separator: between namespaces and names; without one, prefixes need no declaration, as in
+            many chapters of books.
+    """
     content = pieces.content
     digest = hashlib.sha256()
     open_inside: list[bool] = []  # whether each open element begins in a translated piece
     is_new = False  # whether the last event was a start
-    parser = expat.ParserCreate("utf-8")
+    parser = expat.ParserCreate("utf-8", separator)
 
     def is_inside(place: int) -> bool:
         return is_translated[bisect_right(pieces.ends, place)]

@@ -18,7 +18,12 @@ from keras_transformer.documents.open_xml import readers_by_type, type_of, types
 from keras_transformer.documents.runs import Runs, tags_of_runs
 from keras_transformer.documents.segment_builder import Found
 from keras_transformer.documents.segments import Parts, Segment
-from keras_transformer.documents.xml_source import XmlElement, XmlSource, write_text
+from keras_transformer.documents.xml_source import (
+    XmlElement,
+    XmlSource,
+    with_namespaces,
+    write_text,
+)
 
 _MAIN = type_of(r"(sheet|template|addin)(\.macroEnabled)?\.main")
 _WORKBOOK = type_of(r"(worksheet|main)")
@@ -129,11 +134,12 @@ def _string(xml: XmlSource, element: XmlElement) -> Iterator[Found]:
         yield from _lines(xml, elements[0])
     elif elements:
         start, end = elements[0].start, elements[-1].end
-        run_tags, text_tags = tags_of_runs(xml.prefix(elements[0]), ' xml:space="preserve"')
+        run_tags, text_tags = tags_of_runs(xml.prefix(element), ' xml:space="preserve"')
         runs = Runs(run_tags, text_tags)
         for run in elements:
             properties, text = run.child("x:rPr"), run.child("x:t") or run
             written = xml.source(properties.start, properties.end) if properties else ""
+            written = with_namespaces(written, xml.namespaces(run))
             for number, piece in enumerate(re.split("(\r?\n)", text.text)):
                 if number % 2:
                     inner = f"{written}{text_tags[0]}\n{text_tags[1]}"

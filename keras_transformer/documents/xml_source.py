@@ -68,6 +68,8 @@ _PREFIXES = {
     "http://www.w3.org/2001/04/xmlenc#": "enc",
     "http://www.w3.org/XML/1998/namespace": "xml",
 }
+_NAMESPACE = re.compile(rb"""\sxmlns[^\s=>]*\s*=\s*("[^"]*"|'[^']*')""")
+_START = re.compile(r"<[^\s/>]+")
 _TAG_NAME = re.compile(rb"<(?P<name>[^\s/>]+)")
 _TAG = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 
@@ -108,6 +110,13 @@ def with_last_child(text: str, child: str) -> str:
         opening = xml.source(0, root.end).removesuffix("/>")
         return f"{opening}>{child}</{xml.prefix(root)}{root.local}>{xml.source(root.end)}"
     return f"{xml.source(0, root.content_end)}{child}{xml.source(root.content_end)}"
+
+
+def with_namespaces(source: str, namespaces: str) -> str:
+    """Returns an element's source with further declarations, for use elsewhere; see namespaces."""
+    return (
+        _START.sub(lambda match: match[0] + namespaces, source, count=1) if namespaces else source
+    )
 
 
 def write_text(pieces: Sequence[Piece]) -> str:
@@ -226,6 +235,11 @@ class XmlSource:
         """Returns the prefix of an element's name as the document writes it: "w:", or ""."""
         name = _TAG_NAME.match(self._content, element.start)["name"].decode("utf-8")
         return name[: name.rfind(":") + 1]
+
+    def namespaces(self, element: XmlElement) -> str:
+        """Returns the namespaces that an element declares: ' xmlns:d="..."', mostly ""."""
+        tag = self._content[element.start : element.content_start]
+        return b"".join(match[0] for match in _NAMESPACE.finditer(tag)).decode("utf-8")
 
     def parts(self, found: Iterable[Found], start: int = 0, end: int | None = None) -> Parts:
         """Returns the text from byte `start` to byte `end`, with the parts that were found."""
