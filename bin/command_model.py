@@ -3,16 +3,17 @@
 import dataclasses
 import functools
 import typing
-from typing import Any
+from typing import Annotated, Any
 
 from absl import flags, logging
 from command_files import FILES_OF_LINES, lines_of_file
 from command_flags import define_flag
 
 from keras_transformer.errors import require
-from keras_transformer.fields import options_of
+from keras_transformer.fields import one_of, options_of
 from keras_transformer.files.paths import to_path
 from keras_transformer.search.config import DecodingConfig
+from keras_transformer.store.model_path import DEVICES
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -43,6 +44,12 @@ def define_model_flags(takes_exports: bool = True) -> None:
     define("adapter", str, help=help)
     help = "Scale of the adapter's updates, 1 by default; a smaller one stays closer to the base."
     define("adapter_scale", float, help=help, lower_bound=0)
+    if takes_exports:
+        help = (
+            "cuda: translate on an NVIDIA GPU; cpu: on the processor; auto: on a GPU, if there is "
+            "one."
+        )
+        define("device", Annotated[str, one_of(*DEVICES)], default="auto", help=help)
     kinds = typing.get_type_hints(DecodingConfig, include_extras=True)
     for name, field in search_fields().items():
         if takes_exports or name not in WITHOUT_EFFECT:
@@ -98,13 +105,14 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
     (flag,) = used
     path = values[flag].value
     weights = {name: values[name].value for name in ("checkpoint", "adapter", "adapter_scale")}
+    device = values["device"].value if "device" in values else "auto"
     if flag == "saved_model":
         require_unset(weights)
-        stored = open_model(ModelPath(path, argument=flag))
+        stored = open_model(ModelPath(path, device=device, argument=flag))
         rule = "must be an export; this is a model directory or a .keras file: --model_dir"
         require(stored.is_export, flag, rule, path)
     else:
-        stored = open_model(ModelPath(path.split(","), **weights, argument=flag))
+        stored = open_model(ModelPath(path.split(","), **weights, device=device, argument=flag))
         rule = "must be a model directory or a .keras file; this is an export: --saved_model"
         require(not stored.is_export, flag, rule, path)
     stored.check_options(search_options())
@@ -128,7 +136,7 @@ def load_model(stored, **options: Any):
     from keras_transformer.loading import translator_of
     from keras_transformer.search.streams import share_cores
 
-    share_cores()
+    share_cores(stored.where.device)
     translator = translator_of(stored, {**search_options(), **options})
     _warn_of_short_training(translator.card)
     return translator

@@ -18,6 +18,7 @@ def load(
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
+    device: str = "auto",
     **options: Any,
 ) -> TextTranslator:
     """Loads a trained model to translate and score texts, and to inspect its attention.
@@ -37,6 +38,9 @@ def load(
             its base by itself.
         adapter_scale: a factor on the adapter's updates; 1 if not given. Between 0 and 1, the model
             stays closer to its base.
+        device: where it translates: "cuda" for an NVIDIA GPU, "cpu" without one, or "auto" for a
+            GPU if there is one. TensorFlow's choice is for the whole process, and must be made
+            before it uses a GPU. CTranslate2 computes in float16 on a GPU.
         options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, early_stopping, n_best, sampling, min_length,
             no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, take
@@ -48,10 +52,10 @@ def load(
         trees; `load_parser` returns it, too, and type checkers know so.
 
     Raises:
-        InputError: if there is no such model, or it does not support the options.
+        InputError: if there is no such model or device, or the model does not support the options.
     """
     check_options(options)
-    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale))
+    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device))
     return cast(TextTranslator, translator_of(stored, options))
 
 
@@ -60,6 +64,7 @@ def load_parser(
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
+    device: str = "auto",
     **options: Any,
 ) -> Parser:
     """Loads a parsing model; the arguments are those of `load`.
@@ -68,7 +73,7 @@ def load_parser(
         InputError: as for `load`, and for a translation model.
     """
     check_options(options)
-    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale))
+    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device))
     task = "translation" if stored.description is None else stored.description.task
     require(task == "parsing", "path", "must be a parsing model", f"{path}, a {task} model")
     return cast(Parser, translator_of(stored, options))

@@ -544,6 +544,8 @@ def test_an_option_that_there_is_not(places, holder):
         ({"forbidden_phrases": "a b"}, "forbidden_phrases", '"a b"'),
         ({"forbidden_phrases": 3}, "forbidden_phrases", 3),
         ({"forbidden_phrases": ["a", 3]}, "forbidden_phrases[1]", 3),
+        ({"device": "gpu"}, "device", '"gpu"'),
+        ({"device": "cuda"}, "device", "no GPU"),
     ],
 )
 def test_options_of_other_values(places, options, argument, received):

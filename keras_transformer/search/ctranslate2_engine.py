@@ -16,6 +16,7 @@ compensates as far as possible from outside:
   CTranslate2 counts no log probability for it.
 - The random state continues from call to call: a seed reproduces only the first call after opening
   a model.
+- A GPU computes in float16, log probabilities included.
 """
 
 import collections
@@ -23,9 +24,10 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from absl import logging
 
 from keras_transformer.confidence import IMPROBABLE
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
@@ -36,11 +38,14 @@ from keras_transformer.search.length_penalty import penalized
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
+if TYPE_CHECKING:  # an extra
+    from ctranslate2 import Translator
+
 # Hypotheses searched at a time. More take longer, as their keys and values overflow the processor's
 # caches.
 BATCH_HYPOTHESES = 128
 BATCH_PAIRS = 32  # scored at a time: all of their logits are in memory
-NONE = -1e9  # CTranslate2's value for missing hypotheses is below this
+NONE = -3e4  # CTranslate2's value for missing hypotheses is below this; -65504 in float16
 OTHER_ENGINE = "must be used with a model that runs in TensorFlow"
 
 
@@ -61,10 +66,11 @@ class CTranslate2Engine:
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.
         decoder_reads_code: as in the model's configuration.
+        device: as in store.model_path.ModelPath.
 
     Raises:
-        InputError: if CTranslate2 is not installed or cannot read the directory; from any function
-            for unsupported requests.
+        InputError: if CTranslate2 is not installed, cannot read the directory or has no such
+            device; from any function for unsupported requests.
     """
 
     functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")
@@ -76,6 +82,7 @@ class CTranslate2Engine:
         settings: SearchSettings,
         limit: int,
         decoder_reads_code: bool = False,
+        device: str = "auto",
     ):
         ctranslate2 = load_ctranslate2()
         sampling = settings.options.sampling
@@ -83,13 +90,6 @@ class CTranslate2Engine:
         if sampling is not None:
             self.streams = 1  # random numbers are drawn in the order of the batches
             ctranslate2.set_random_seed(sampling.seed)
-        try:
-            self._translator = ctranslate2.Translator(
-                str(folder), inter_threads=self.streams, intra_threads=threads_of_stream()
-            )
-        except Exception as error:  # damaged bytes can raise any error
-            rule = "must be a directory written by an export"
-            raise InputError("path", rule, f"{str(folder)!r}: {reason(error)}") from None
         self._options = settings.options
         self._is_restricted = settings.is_restricted
         self._limit = limit
@@ -100,6 +100,42 @@ class CTranslate2Engine:
         forbidden = [self._target(phrase) for phrase in settings.forbidden]
         self._search_options = search_options(settings, len(self._target_tokens))
         self._search_options["suppress_sequences"] = forbidden or None
+        self._translator = None
+        if device == "cuda" or (device == "auto" and ctranslate2.get_cuda_device_count() > 0):
+            self._translator = self._opened_on_gpu(folder, is_required=device == "cuda")
+        if self._translator is None:
+            self._translator = self._opened_on_cpu(folder)
+
+    def _opened_on_cpu(self, folder: Path) -> "Translator":
+        try:
+            return load_ctranslate2().Translator(
+                str(folder), inter_threads=self.streams, intra_threads=threads_of_stream()
+            )
+        except Exception as error:  # damaged bytes can raise any error
+            rule = "must be a directory written by an export"
+            raise InputError("path", rule, f"{str(folder)!r}: {reason(error)}") from None
+
+    def _opened_on_gpu(self, folder: Path, is_required: bool) -> "Translator | None":
+        """Opens the model on a GPU; without one that works, returns None, unless it is required."""
+        ctranslate2 = load_ctranslate2()
+        try:
+            has_float16 = "float16" in ctranslate2.get_supported_compute_types("cuda")
+            compute_type = "float16" if has_float16 else "default"
+            translator = ctranslate2.Translator(
+                str(folder), device="cuda", compute_type=compute_type
+            )
+            # CUDA's libraries are loaded by the first search, which also checks its options.
+            token = self._target_tokens[UNK_ID]
+            translator.translate_batch([[token]], max_decoding_length=1, **self._search_options)
+        except (RuntimeError, ValueError) as error:
+            if is_required:
+                rule = "must not be cuda without a GPU that CTranslate2 can use"
+                raise InputError("device", rule, reason(error)) from None
+            logging.warning("CTranslate2 cannot use the GPU: %s", reason(error))
+            return None
+        self.streams = 1
+        self._search_options["max_batch_size"] = 0  # a batch is as large as batch_tokens allows
+        return translator
 
     def search(self, request: Request) -> SearchResult:
         received = "CTranslate2, which does not support required phrases"

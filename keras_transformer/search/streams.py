@@ -36,16 +36,18 @@ def streams() -> int:
     """Returns the number of batches that TensorFlow runs in parallel: one on an accelerator."""
     import tensorflow as tf
 
-    return 1 if tf.config.list_physical_devices("GPU") else processor_streams()
+    return 1 if tf.config.get_visible_devices("GPU") else processor_streams()
 
 
-def share_cores() -> None:
+def share_cores(device: str = "auto") -> None:
     """Limits TensorFlow's operations to a stream's share of the cores; call before the first one.
 
-    TF_NUM_INTRAOP_THREADS in the environment takes precedence. A machine with an accelerator has
-    one stream.
+    TF_NUM_INTRAOP_THREADS in the environment takes precedence. A GPU has one stream.
+
+    Args:
+        device: as in store.model_path.ModelPath.
     """
-    if not NVIDIA_DRIVER.exists():
+    if device == "cpu" or not NVIDIA_DRIVER.exists():
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads_of_stream()))
 
 

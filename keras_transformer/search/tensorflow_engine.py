@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config import PAD_ID
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.cache import SearchCache
@@ -221,6 +221,26 @@ class ExportedGraphs(NamedTuple):
     """An export's signatures."""
 
     named: dict[str, Callable[..., Tensors]]
+
+
+def choose_device(device: str) -> None:
+    """Chooses the device for all graphs of this process; call before TensorFlow uses any device.
+
+    Args:
+        device: as in store.model_path.ModelPath.
+
+    Raises:
+        InputError: for "cuda" without a GPU, and for "cpu" once TensorFlow uses a GPU.
+    """
+    if device == "cuda":
+        rule = "must not be cuda without a GPU that TensorFlow can use"
+        require(tf.config.get_visible_devices("GPU"), "device", rule, "no GPU")
+    elif device == "cpu":
+        try:
+            tf.config.set_visible_devices([], "GPU")
+        except RuntimeError:  # TensorFlow already uses devices, including a GPU
+            rule = "must be chosen before TensorFlow uses a GPU"
+            raise InputError("device", rule, "cpu") from None
 
 
 class TensorFlowEngine:

@@ -127,8 +127,9 @@ class SavedModel(Export):
 
     def _engine(self, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
         from keras_transformer.search.matrices import has_int8_instructions, require_int8
-        from keras_transformer.search.tensorflow_engine import TensorFlowEngine
+        from keras_transformer.search.tensorflow_engine import TensorFlowEngine, choose_device
 
+        choose_device(self.where.device)
         if card.weights == "int8":
             if not card.ensemble and not has_int8_instructions():
                 return self._engine_in_float32(card, vocabularies)
@@ -192,7 +193,9 @@ class CTranslate2Model(Export):
         fits = rows is None or limits.target <= rows
         require(fits, "max_source_length", rule, limits.target)
         reads_code = card.config.decoder_reads_code
-        return CTranslate2Engine(self.folder, vocabularies, settings, limits.target, reads_code)
+        return CTranslate2Engine(
+            self.folder, vocabularies, settings, limits.target, reads_code, self.where.device
+        )
 
 
 def require_unset(options: Mapping[str, Any], names: tuple[str, ...] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The path of a model, and which of its weights to use."""
+"""The path of a model, which of its weights to use, and where."""
 
 import dataclasses
 import math
@@ -11,11 +11,12 @@ from keras_transformer.errors import require
 from keras_transformer.fields import shown
 
 AnyPath = str | os.PathLike
+DEVICES = ("auto", "cpu", "cuda")
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelPath:
-    """Where a model is, and which of its weights to use.
+    """Where a model is, which of its weights to use, and on which device.
 
     Args:
         path: a model directory from training, a checkpoint in one, an export, or a .keras file next
@@ -26,17 +27,21 @@ class ModelPath:
         adapter: the directory of an adapter trained for this model (LoRA), or a checkpoint in one;
             None to add none.
         adapter_scale: a factor on the adapter's updates; None for 1.
+        device: where its engine computes: "cuda", an NVIDIA GPU; "cpu", without one; or "auto", a
+            GPU if there is one.
         argument: the caller's name for `path`, for errors.
 
     Raises:
         InputError: for anything but a path or a list of paths, such as a Keras model; for an
-            adapter of an ensemble; and for a scale that is negative or not finite.
+            adapter of an ensemble; for a scale that is negative or not finite; and for an unknown
+            device.
     """
 
     path: AnyPath | Sequence[AnyPath]
     checkpoint: str | None = None
     adapter: AnyPath | None = None
     adapter_scale: float | None = None
+    device: str = "auto"
     argument: str = "path"
 
     def __post_init__(self):
@@ -44,6 +49,8 @@ class ModelPath:
         scale = self.adapter_scale
         is_amount = scale is None or 0 <= scale < math.inf
         require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(scale))
+        rule = f"must be one of {', '.join(DEVICES)}"
+        require(self.device in DEVICES, "device", rule, shown(self.device))
         if len(self.paths) > 1:
             rule = "must be used with one model, not with an ensemble"
             require(self.adapter is None, "adapter", rule, self.adapter)

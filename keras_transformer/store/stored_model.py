@@ -113,12 +113,18 @@ class StoredModel(abc.ABC):
                 model, or else its task's defaults.
 
         Raises:
-            InputError: as for `restore`, and if the model does not support the options.
+            InputError: as for `restore`, if the model does not support the options, and if there
+                is no such device.
         """
         from keras_transformer.search.compiled_model import compile_model
         from keras_transformer.search.ensemble import ensemble_of
-        from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+        from keras_transformer.search.tensorflow_engine import (
+            SearchGraphs,
+            TensorFlowEngine,
+            choose_device,
+        )
 
+        choose_device(self.where.device)
         trained = self.restore()
         card = trained.card.with_options(options)
         if card.description.task == "parsing" and card.decoding.n_best != 1:

@@ -97,6 +97,13 @@ def test_alpha_is_chosen_or_given(call_program, prepared, untrained):
     check_line(done.errors, "--alpha", "1.0", "--choose_alpha")
 
 
+def test_a_gpu_that_is_not_there(call_program, prepared, untrained):
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--device=cuda"]
+    done = call_program("evaluate", *arguments)
+    assert done.code == 1 and done.output == ""
+    check_line(done.errors, "--device", "no GPU", "cuda")
+
+
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
     metadata = read_metadata(prepared)

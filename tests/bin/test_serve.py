@@ -74,6 +74,7 @@ def test_requests_and_end(served, exported):
     ("argument", "subject", "received"),
     [
         ("--host=a..b", "--host", "a..b"),
+        ("--device=cuda --port=0", "--device", "no GPU"),
         ("--cors_origin=x", "--cors_origin", "'x'"),
         ("--terminology=a/terms.tsv,b/terms.tsv", "--terminology", "'b/terms.tsv'"),
         ("--terminology=a/damaged.tsv", "a/damaged.tsv:1", "'a'"),

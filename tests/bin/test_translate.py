@@ -145,6 +145,22 @@ def test_what_an_export_has_fixed(call_program, exported, argument, received):
     check_line(done.errors, argument.partition("=")[0], received, "export")
 
 
+@pytest.mark.parametrize("holder", ["untrained", "exported", "for_ctranslate2"])
+def test_devices_of_every_engine(call_program, request, holder):
+    flag = "model_dir" if holder == "untrained" else "saved_model"
+    model = f"--{flag}={request.getfixturevalue(holder)}"
+    done = {
+        device: call_program("translate", model, f"--device={device}", stdin=b"the cat\n")
+        for device in ("auto", "cpu", "cuda", "tpu")
+    }
+    assert done["auto"].code == done["cpu"].code == 0, done["cpu"].errors
+    assert done["auto"].output == done["cpu"].output != ""
+    assert done["cuda"].code == done["tpu"].code == 1
+    received = "CUDA" if holder == "for_ctranslate2" else "no GPU"
+    check_line(done["cuda"].errors, "--device", received, "cuda")
+    assert "--device" in done["tpu"].errors and "auto|cpu|cuda" in done["tpu"].errors
+
+
 def test_no_more_translations_than_beams(call_program, untrained):
     done = call_program("translate", f"--model_dir={untrained}", "--n_best=5")
     assert done.code == 1 and done.output == ""

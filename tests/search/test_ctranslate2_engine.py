@@ -4,7 +4,9 @@ import itertools
 import math
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
+import ctranslate2
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ from keras_transformer.search import ctranslate2_engine
 from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
 from keras_transformer.search.ctranslate2_engine import CTranslate2Engine, load_ctranslate2
 from keras_transformer.search.engine import Request
+from keras_transformer.search.streams import processor_streams
 from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.store.model_path import DEVICES
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from tests.refusals import refused
@@ -289,6 +293,64 @@ def test_files_that_it_cannot_read(tmp_path, vocabularies):
     (tmp_path / "model.bin").write_bytes(b"no model")
     with refused("path", tmp_path):
         CTranslate2Engine(tmp_path, vocabularies, SearchSettings(DecodingConfig()), LIMIT)
+
+
+def opened_on(device, export, vocabularies, model, **options):
+    settings = SearchSettings(DecodingConfig(**options))
+    reads_code = model.config.decoder_reads_code
+    return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code, device)
+
+
+def test_a_gpu_that_is_not_there(export, vocabularies, model, monkeypatch, caplog):
+    with refused("device", "CUDA", about="GPU"):
+        opened_on("cuda", export, vocabularies, model)
+    # A driver without CUDA's libraries: CTranslate2 counts a GPU, and then cannot use it.
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    assert opened_on("cpu", export, vocabularies, model).streams == processor_streams()
+    assert not caplog.records
+    engine = opened_on("auto", export, vocabularies, model)
+    assert "cannot use the GPU: CUDA" in caplog.text
+    sources = make_sources()
+    wanted = opened_on("cpu", export, vocabularies, model).search(Request(sources, guaranteed=1))
+    assert rows_of(engine.search(Request(sources, guaranteed=1))) == rows_of(wanted)
+
+
+@pytest.mark.parametrize(("types", "wanted"), [({"float16"}, "float16"), ({"float32"}, "default")])
+def test_how_a_gpu_is_used(export, vocabularies, model, monkeypatch, types, wanted):
+    """A stand-in says that there is a GPU; CTranslate2 itself searches on the processor."""
+    opened = []
+
+    def on_the_processor(folder, **layout):
+        opened.append(layout)
+        return real(folder)
+
+    real = ctranslate2.Translator
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: types)
+    monkeypatch.setattr(ctranslate2, "Translator", on_the_processor)
+    options = {"no_repeat_ngram_size": 2, "min_length": 3}
+    engines = [opened_on(device, export, vocabularies, model, **options) for device in DEVICES]
+    on_gpu = {"device": "cuda", "compute_type": wanted}
+    assert [layout.get("device") for layout in opened] == ["cuda", None, "cuda"]
+    assert opened[0] == opened[2] == on_gpu
+    assert [engine.streams for engine in engines] == [1, processor_streams(), 1]
+    request = Request(make_sources((9,) * 40), guaranteed=1)
+    assert len({str(rows_of(engine.search(request))) for engine in engines}) == 1
+
+
+def test_missing_hypotheses_in_float16(export, vocabularies, model, monkeypatch):
+    """float16 cannot hold the score of a missing hypothesis in float32."""
+    engine = opened_on("cpu", export, vocabularies, model, beam_size=2)
+    lowest = float(np.finfo(np.float16).min)
+    found = SimpleNamespace(
+        hypotheses=[["w5", "[EOS]"], ["w6", "[EOS]"]], scores=[-1.5, lowest], attention=None
+    )
+    translator = SimpleNamespace(translate_batch=lambda *sources, **options: [found])
+    monkeypatch.setattr(engine, "_translator", translator)
+    monkeypatch.setattr(engine, "_codes", 0)
+    result = engine.search(Request(make_sources((3,)), guaranteed=2))
+    assert rows_of(result) == [[5, EOS_ID]] and result.lengths.tolist() == [[2, 0]]
+    assert result.log_probs[0, 1] == -math.inf
 
 
 def test_package_is_an_extra(monkeypatch):

@@ -44,3 +44,11 @@ def test_cores_are_shared_unless_the_environment_says_otherwise(
     monkeypatch.setattr(os, "environ", variables)
     streams.share_cores()
     assert variables.get("TF_NUM_INTRAOP_THREADS") == threads
+
+
+def test_cores_are_shared_beside_a_gpu_that_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setattr(streams, "cores", lambda: 7)
+    monkeypatch.setattr(streams, "NVIDIA_DRIVER", tmp_path)
+    monkeypatch.setattr(os, "environ", {})
+    streams.share_cores("cpu")
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "2"

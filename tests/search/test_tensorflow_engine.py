@@ -19,6 +19,7 @@ from keras_transformer.search.tensorflow_engine import (
     ExportedGraphs,
     SearchGraphs,
     TensorFlowEngine,
+    choose_device,
 )
 from tests.refusals import refused
 from tests.search.test_alignment import maps_of
@@ -522,3 +523,24 @@ def test_hypotheses_without_eos_are_unfinished():
     ids = np.array([[[7, EOS_ID, PAD_ID], [7, 8, 9], [PAD_ID] * 3], [[PAD_ID] * 3] * 3], np.int32)
     found = SearchResult(ids, np.array([[2, 3, 0], [0, 0, 0]], np.int32), None, None)
     assert found.unfinished.tolist() == [[False, True, False], [False, False, False]]
+
+
+def test_the_device_is_chosen_for_the_process(monkeypatch):
+    with refused("device", "no GPU", about="cuda"):
+        choose_device("cuda")
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [f"the first {kind}"])
+    choose_device("cuda")
+    assert streams() == 1, "of the GPU"
+    hidden = []
+    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *devices: hidden.append(devices))
+    choose_device("auto")
+    assert not hidden
+    choose_device("cpu")
+    assert hidden == [([], "GPU")]
+
+    def fail(devices, kind):  # as TensorFlow does where a GPU is in use
+        raise RuntimeError("Visible devices cannot be modified after being initialized")
+
+    monkeypatch.setattr(tf.config, "set_visible_devices", fail)
+    with refused("device", "cpu", about="before"):
+        choose_device("cpu")
