@@ -42,6 +42,7 @@ from pipelines.pair_files import read_pairs
 if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
     from keras_transformer.training.checkpoints import CheckpointStore
     from keras_transformer.training.correction_learner import Batch, CorrectionLearner
+    from keras_transformer.training.running_mean import RunningMean
     from keras_transformer.translate.translator import Translator
 
 LEARNT_FILE = "learnt.tsv"  # in the adapter's directory: a source, a tab and its translation
@@ -53,6 +54,8 @@ class Adaptation:
 
     Args:
         learner: the model and what it has learnt.
+        mean: of the adapter's matrices after each correction: what translates, and is saved as the
+            adapter.
         adapter_dir: the directory of the adapter.
         description: the content of its config.json.
         vocabulary_dir: the directory to copy the vocabulary from.
@@ -63,6 +66,7 @@ class Adaptation:
     def __init__(
         self,
         learner: "CorrectionLearner",
+        mean: "RunningMean",
         adapter_dir: Path,
         description: ModelDescription,
         vocabulary_dir: Path,
@@ -70,6 +74,7 @@ class Adaptation:
         saved: dict[str, Any],
     ):
         self.learner = learner
+        self.mean = mean
         self.adapter_dir = adapter_dir
         self.description = description
         self._vocabulary_dir = vocabulary_dir
@@ -98,6 +103,7 @@ class Adaptation:
         loss = self.learner.learn(corrections)
         rule = "must be finite: try a lower learning_rate"
         require(math.isfinite(loss), "loss", rule, f"{loss} for {shown(dict(corrections))}")
+        self.mean.update()
 
     def update(self, translator: "Translator") -> None:
         """Updates the weights with which a translator decodes, whose graphs stay as they are.
@@ -108,7 +114,8 @@ class Adaptation:
         from keras_transformer.search.weights import update_stacks
 
         (compiled,) = translator.engine.graphs.model.members
-        update_stacks(compiled.weights, self.learner.step.model)
+        with self.mean.in_place():
+            update_stacks(compiled.weights, self.learner.step.model)
 
     def save(self) -> None:
         """Writes the adapter and the list of what it has learnt, if it learnt anything new.
@@ -218,9 +225,15 @@ def opened_adaptation(
     check_model_dir(adapter_dir, description, "adapter_dir")
     data_set = _data_set(data_dir, description)
 
-    from keras_transformer.training.adapters import copy_base, saved_variables, weights_fingerprint
+    from keras_transformer.training.adapters import (
+        adapter_matrices,
+        copy_base,
+        random_states,
+        weights_fingerprint,
+    )
     from keras_transformer.training.checkpoints import CheckpointStore
     from keras_transformer.training.correction_learner import CorrectionLearner
+    from keras_transformer.training.running_mean import RunningMean
     from keras_transformer.training.step import TrainingStep
     from keras_transformer.training.strategy import make_repeatable, make_strategy
 
@@ -237,8 +250,12 @@ def opened_adaptation(
         make_repeatable(config.seed, deterministic=False)
         step = TrainingStep(description.model, description.training, make_strategy("one_device"))
         copy_base(trained.model, step.model)
-        saved = {
-            "model": [each.value for each in saved_variables(step.model, description.training)],
+        matrices = adapter_matrices(step.model)
+        mean = RunningMean(matrices, config.mean_length)
+        states = [each.value for each in random_states(step.model)]
+        saved = {  # "model" is the adapter as programs read it: saved_variables in adapters.py
+            "model": [*mean.means, *states],
+            "learner": [*[each.value for each in matrices], mean.count],
             "optimizer": [each.value for each in step.optimizer.variables],
         }
         store = CheckpointStore(folder, description.model, keep=1)
@@ -252,7 +269,7 @@ def opened_adaptation(
         if record is not None:
             learner.remember(_read_learnt(folder))
         vocabulary_dir = trained.vocabularies.target.file.parent
-        yield Adaptation(learner, folder, description, vocabulary_dir, store, saved)
+        yield Adaptation(learner, mean, folder, description, vocabulary_dir, store, saved)
 
 
 def config_of(adapter_dir: str | os.PathLike) -> LearningConfig:

@@ -59,6 +59,14 @@ def adapted_layers(model: Transformer) -> list[keras.layers.Dense]:
     return sorted(layers, key=lambda layer: layer.path)
 
 
+def adapter_matrices(model: Transformer) -> list[keras.Variable]:
+    """Returns the matrices of a model's adapter: A, B, A, B, ..., in the order of its layers."""
+    matrices = []
+    for layer in adapted_layers(model):
+        matrices += [layer.lora_kernel_a, layer.lora_kernel_b]
+    return matrices
+
+
 def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.Variable]:
     """Returns the model variables that a training checkpoint stores.
 
@@ -71,11 +79,13 @@ def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.
     """
     if training.lora_rank is None:
         return model.variables
-    matrices = []
-    for layer in adapted_layers(model):
-        matrices += [layer.lora_kernel_a, layer.lora_kernel_b]
+    return adapter_matrices(model) + random_states(model)
+
+
+def random_states(model: Transformer) -> list[keras.Variable]:
+    """Returns the variables of a model that are not weights."""
     weights = {id(weight) for weight in model.weights}
-    return matrices + [variable for variable in model.variables if id(variable) not in weights]
+    return [variable for variable in model.variables if id(variable) not in weights]
 
 
 def copy_base(base: Transformer, model: Transformer) -> None:

@@ -24,6 +24,11 @@ class LearningConfig:
         "text is kept.",
         is_advanced=True,
     )
+    mean_length: Size = option(
+        17,
+        "Number of corrections over which the adapter's weights are averaged (running mean).",
+        is_advanced=True,
+    )
     lora_rank: Size = option(16, "Rank of the adapter (LoRA, arXiv 2106.09685).", is_advanced=True)
     learning_rate: Positive = option(2e-3, "Learning rate, which is constant.", is_advanced=True)
     seed: Seed = option(1, "Seed for the adapter, dropout and the repeated text.")
