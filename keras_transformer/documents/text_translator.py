@@ -25,7 +25,7 @@ from keras_transformer.search.length_penalty import penalized
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import Translation
 from keras_transformer.translate.search_request import SearchRequest
-from keras_transformer.translate.terminology import phrases_of, terms_in
+from keras_transformer.translate.terminology import phrases_of, term_finder
 from keras_transformer.translate.texts import encoded
 from keras_transformer.translate.translator import Translator
 
@@ -249,12 +249,13 @@ class TextTranslator(Translator):
             )
             return self.search(request)
 
+        terms_of = term_finder(terminology)
+
         def knows(text: str) -> bool:
             if not any(map(len, self.memories)):
                 return False
             (coded,) = self.with_codes([text], to)
-            (terms,) = terms_in([text], terminology)
-            return self._recall(coded, phrases_of(terms)) is not None
+            return self._recall(coded, phrases_of(terms_of(text))) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         limit = self.source_limit - 1 - self.language_prefix.count  # EOS and codes are subwords

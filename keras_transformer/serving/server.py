@@ -16,6 +16,8 @@ from aiohttp import web
 
 from keras_transformer.documents.corrections import Corrections
 from keras_transformer.errors import InputError, reason
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.errors import shown
 from keras_transformer.serving.limits import Limits
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from keras_transformer.translate.translator import Translator
 
 BACKLOG = 128  # connections that the system queues for the server
+
+WARM_UP = "Warm-up."  # a first text, which makes the later ones fast
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -96,16 +100,12 @@ def serve(
     Raises:
         InputError: if the model's weights are not finite, or it does not support terminologies.
     """
-    languages = translator.card.languages
-    has_codes = languages is not None and languages.has_codes
-    options = {}
-    if has_codes:
-        options["to"] = "-".join([*languages.coded_sources[:1], languages.targets[0]])
-    translator.translate(["Warm-up."], **options)  # the first call warms up the model
+    text = warm_up_text(translator.card.languages)
+    translator.translate([text])  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
-        translator.translate(["Warm-up."], scores=False, **options)
+        translator.translate([text], scores=False)
     if corrections is not None:  # their sentences are scored, not translated
-        translator.score(["Warm-up."], ["Warm-up."], **options)
+        translator.score([text], [WARM_UP])
     for terms in (terminologies or {}).values():
         translator.check_terms(terms)
     for name in ("aiohttp.server", "asyncio"):
@@ -124,6 +124,14 @@ def serve(
         "documents": service.documents,
         "seconds": round(time.monotonic() - started, 3),
     }
+
+
+def warm_up_text(languages: ModelLanguages | None) -> str:
+    """Returns a text as a model reads it, in any of its directions."""
+    if languages is None:
+        return WARM_UP
+    source = next(iter(languages.sources), "")
+    return languages.coded(WARM_UP, Direction(source, languages.targets[0]))
 
 
 async def _serve(service: Service, listening: socket.socket, host: str) -> None:

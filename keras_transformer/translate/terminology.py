@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from keras_transformer.errors import require
 from keras_transformer.language_codes import CODE_PATTERN
@@ -24,22 +24,27 @@ def check_terminology(terminology: Mapping[str, str] | None) -> None:
 
 
 def terms_in(texts: Iterable[str], terminology: Mapping[str, str] | None) -> list[list[Term]]:
-    """Returns the terms whose source phrases occur as whole words in each text, in order.
+    """Returns the terms that occur in each text; see `term_finder`."""
+    return list(map(term_finder(terminology), texts))
 
-    A language code at the beginning of a text has no terms. Of overlapping phrases, the first one
-    counts, or the longest.
+
+def term_finder(terminology: Mapping[str, str] | None) -> Callable[[str], list[Term]]:
+    """Returns a function that finds the terms whose source phrases occur in a text, in order.
+
+    They occur as whole words. A language code at the beginning of a text has no terms. Of
+    overlapping phrases, the first one counts, or the longest. A large terminology takes time to
+    prepare, so that one function should serve many texts.
     """
     if not terminology:
-        return [[] for _ in texts]
+        return lambda text: []
     longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-    return [
-        [
-            Term(*match.span(), terminology[match[0]])
-            for match in pattern.finditer(text, _code.match(text).end())
-        ]
-        for text in texts
-    ]
+
+    def find(text: str) -> list[Term]:
+        matches = pattern.finditer(text, _code.match(text).end())
+        return [Term(*match.span(), terminology[match[0]]) for match in matches]
+
+    return find
 
 
 def phrases_of(terms: Iterable[Term]) -> list[str]:

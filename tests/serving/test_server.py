@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from keras_transformer.errors import require
+from keras_transformer.language_codes import Direction
+from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving import server
 from keras_transformer.serving.limits import Limits
-from keras_transformer.serving.server import allowed_names, listening_socket, serve
+from keras_transformer.serving.server import allowed_names, listening_socket, serve, warm_up_text
 from tests.refusals import refused
 from tests.serving.running import corrections_in
 
@@ -68,6 +70,19 @@ def refuses_connections(port):
             return True
         time.sleep(0.01)
     return False
+
+
+@pytest.mark.parametrize(
+    ("languages", "text"),
+    [
+        (None, "Warm-up."),
+        (ModelLanguages((Direction("en", "de"),), ("de",)), "Warm-up."),
+        (ModelLanguages((Direction("en", "cs"),), ("cs", "de"), has_codes=True), ">>cs<< Warm-up."),
+        (ModelLanguages((), ("de", "en"), True, ("en", "de")), ">>de<< >>en<< Warm-up."),
+    ],
+)
+def test_the_first_text_has_the_codes_that_the_model_needs(languages, text):
+    assert warm_up_text(languages) == text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

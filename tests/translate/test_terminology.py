@@ -8,6 +8,7 @@ from keras_transformer.translate.terminology import (
     marked_as_free,
     phrases_of,
     spoils,
+    term_finder,
     terms_in,
 )
 from tests.refusals import refused
@@ -30,6 +31,15 @@ def test_terms_are_whole_words_the_longest_first(text, wanted):
     (terms,) = terms_in([text], TERMINOLOGY)
     assert [(text[term.start : term.end], term.target) for term in terms] == wanted
     assert phrases_of(terms) == list(dict.fromkeys(target for _, target in wanted))
+
+
+def test_one_function_finds_the_terms_of_many_texts():
+    find = term_finder(TERMINOLOGY)
+    assert [[term.target for term in find(text)] for text in ("a car", "", "red")] == [
+        ["k"],
+        [],
+        ["r"],
+    ]
 
 
 @pytest.mark.parametrize("terminology", [None, {}])
