@@ -44,6 +44,7 @@ class SentenceSearch:
                 answer.text,
                 answer.pair.links(text, answer.text) if is_aligned else (),
                 answer.confidence,
+                answer.without_terms,
             )
             for text, is_aligned, answer in zip(texts, aligned, answers, strict=True)
         ]

@@ -43,6 +43,7 @@ class AlignedText(NamedTuple):
     text: str
     links: Sequence[Link] = ()
     confidence: float | None = None  # the probability that it is good, if known
+    without_terms: bool = False  # whether it lacks a term of the terminology
 
 
 class Model(NamedTuple):
@@ -67,6 +68,7 @@ class _Sentence(MarkedSentence):
         pieces: its translation; the sentence itself until it is translated.
         is_changed: whether `pieces` differ from the sentence.
         confidence: the probability that its translation is good, if known.
+        without_terms: whether its translation lacks a term of the terminology.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class _Sentence(MarkedSentence):
         self.pieces = self.unchanged()
         self.is_changed = False
         self.confidence: float | None = None
+        self.without_terms = False
 
     @property
     def needs_alignment(self) -> bool:
@@ -97,6 +100,7 @@ class _Sentence(MarkedSentence):
     def take(self, translation: AlignedText) -> None:
         """Takes the translation of `given`; an empty or equal one leaves the sentence unchanged."""
         self.confidence = translation.confidence
+        self.without_terms = translation.without_terms
         if translation.text == self.given or not translation.text.strip():
             return
         text = re.sub("[\r\n]", " ", translation.text)  # it must not add a line break
@@ -116,6 +120,7 @@ class SentenceAnswer:
     start: Annotated[int, "Unicode code points before its translation."]
     end: Annotated[int, "Unicode code points up to its end."]
     from_memory: Annotated[bool, "From the translation memory."]
+    without_terms: Annotated[bool, "Lacks a term, which the model found too improbable."]
     confidence: Annotated[
         float | None, "The probability that it is good; absent without a calibration of the model."
     ] = None
@@ -208,6 +213,7 @@ class DocumentTranslator:
                         start=len(text),
                         end=len(text) + len(written),
                         from_memory=sentence.is_known,
+                        without_terms=sentence.without_terms,
                         confidence=sentence.confidence,
                     )
                     answers.append(answer)

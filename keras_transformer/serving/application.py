@@ -63,6 +63,7 @@ from keras_transformer.serving.requests import (
 )
 from keras_transformer.serving.responses import (
     attention_fields,
+    count_fields,
     encoded,
     match_fields,
     sentence_fields,
@@ -214,6 +215,7 @@ class Service:
             "terminologies": list(self.terminologies),
             "has_memory": self._translates and len(self.translator.memories) > 0,
             "has_corrections": self.corrections.is_available,
+            "has_confidence": self.translator.card.calibration is not None,
         }
         return json_response({**card, "signatures": signatures, **own})
 
@@ -255,17 +257,23 @@ class Service:
         request = parse_document(fields, self.limits)
         self._check_target([request.document], request.to)
         if request.format not in PLAIN:
-            texts, terminology = [request.document], request.terminology
-            documents = Documents(texts, request.format, to=request.to, terminology=terminology)
+            documents = Documents(
+                [request.document],
+                request.format,
+                to=request.to,
+                terminology=request.terminology,
+                review_below=request.review_below,
+            )
             translated = await self._translate_documents(documents)
             ((translation,),) = translated.rows
-            return {"translation": translation, "from_memory": translated.counts.from_memory}
+            return {"translation": translation, **count_fields(translated.counts)}
+        self._check_review(request.review_below)
         terms = self._terms(request.terminology)
         work = functools.partial(self._translate_sentences, request, terms)
-        ((translation, rows, from_memory),) = await self._submit_document(work, terms)
+        ((translation, rows, counts),) = await self._submit_document(work, terms)
         self.documents += 1
         sentences = [sentence_fields(row) for row in rows]
-        return {"translation": translation, "from_memory": from_memory, "sentences": sentences}
+        return {"translation": translation, **count_fields(counts), "sentences": sentences}
 
     async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a LibreTranslateRequest."""
@@ -311,16 +319,13 @@ class Service:
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
         self._check_target(texts, documents.to)
-        if documents.review_below:
-            check_calibration(self.translator, "review_below", documents.review_below)
         translated = await self._translate_documents(documents)
         ((translation,),) = translated.rows
         if isinstance(translation, str):
             translation = translation.encode("utf-8")
         name = self._files.add(translation, ending)
         url = f"{origin_of(request)}/download_file/{name}"
-        counts = translated.counts
-        answer = FileAnswer(url, counts.from_memory, translated.left, counts.doubtful)
+        answer = FileAnswer(url, **count_fields(translated.counts), left=translated.left)
         return json_response(dataclasses.asdict(answer))
 
     async def download(self, request: web.Request) -> web.Response:
@@ -433,6 +438,11 @@ class Service:
             rule = f"must be given for documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
 
+    def _check_review(self, review_below: float) -> None:
+        """Rejects a review if the model cannot judge its translations."""
+        if review_below:
+            check_calibration(self.translator, "review_below", review_below)
+
     def _terms(self, name: str | None) -> dict[str, str] | None:
         """Returns the terms of a named terminology; None means the first one, "" means no terms."""
         if name is None:
@@ -450,6 +460,7 @@ class Service:
 
     async def _translate_documents(self, documents: Documents) -> "TranslatedDocuments":
         """Translates documents within the time limit."""
+        self._check_review(documents.review_below)
         terms = self._terms(documents.terminology)
         given_up = threading.Event()
         work = functools.partial(self._translations_of, documents, terms, given_up)
@@ -500,14 +511,14 @@ class Service:
 
     def _translate_sentences(
         self, request: DocumentRequest, terms: dict[str, str] | None
-    ) -> tuple[str, list, int]:
-        """Returns the translation of plain text, its sentences, and how many the memory had."""
-        counts = self.translator.new_counts()
+    ) -> tuple[str, list, "AnswerCounts"]:
+        """Returns the translation of plain text, its sentences, and their counts."""
+        counts = self.translator.new_counts(request.review_below)
         translator = self.translator.document_translator(
             terminology=terms, to=request.to, counts=counts, confidence=True
         )
         document = document_of(request.document, request.format, translator.language)
-        return *translator.translate_sentences(document.parts), counts.from_memory
+        return *translator.translate_sentences(document.parts), counts
 
     def _attention_body(self, source: str, target: str) -> bytes:
         """Computes attention as JSON; this is slow, and must not run in the event loop."""

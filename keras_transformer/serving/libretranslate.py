@@ -20,10 +20,13 @@ from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.requests import (
     FILE_FORMATS,
     Documents,
+    ReviewBelow,
     Terminology,
     check_format,
+    check_review_below,
     checked,
 )
+from keras_transformer.serving.responses import Doubtful, FromMemory, WithoutTerms
 
 OWN_FIELDS = ("q", "source", "target")  # any of them marks a request in this protocol
 
@@ -59,9 +62,7 @@ class FileRequest:
     source: Annotated[str, 'Its language code, as in /languages, or "auto".']
     target: Annotated[str, "Language code of the translation."]
     terminology: Terminology = None
-    review_below: Annotated[
-        float, "Mark translations that are good with less than this probability; 0 for none."
-    ] = 0.0
+    review_below: ReviewBelow = 0.0
     api_key: Key = None
 
 
@@ -97,12 +98,13 @@ class LanguageAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class FileAnswer:
-    """A translated document."""
+    """A translated document; equal sentences count once."""
 
     translatedFileUrl: Annotated[str, "Download address, valid for ten minutes."]
-    from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
+    from_memory: FromMemory
+    without_terms: WithoutTerms
+    doubtful: Doubtful
     left: Annotated[dict[str, int], "Pieces with letters that stay as they are, by kind."]
-    doubtful: Annotated[int, "Sentences below review_below; equal ones count once."]
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:
@@ -156,8 +158,7 @@ def parse_file(
     if not isinstance(file, Upload):
         raise InputError("file", rule, "none" if file is None else shown(file))
     request = checked(FileRequest, _with_number(fields, "review_below", _decimal))
-    bound = request.review_below
-    require(0 <= bound < 1, "review_below", "must be from 0 to below 1", bound)
+    check_review_below(request.review_below)
     to, language = check_languages(request.source, request.target, languages)
     needs_source = languages is not None and len(languages.coded_sources) > 1
     rule = "must be given for a file, as the model reads the source language, too"

@@ -12,6 +12,7 @@ const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "x
   "xlsm", "ods", "ots", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const REVIEW_BELOW = 0.5; // translations with less confidence are marked
+const PLAIN = ["text", "wrapped"]; // formats without marks; their sentences are marked on the page
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}([-_][A-Z][a-z]{3})?$/.test(code)
@@ -63,6 +64,10 @@ for (const name of ["text-language", "to"]) {
 }
 $("swap").addEventListener("click", swap);
 $("terms").addEventListener("change", translateAgain);
+$("review").control.addEventListener("change", () => {
+  keep("review", isReviewed() ? "on" : "");
+  translateAgain();
+});
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
@@ -138,6 +143,8 @@ function showModel(card) {
   $("and-attention").hidden = !card.signatures?.includes("attention_ids");
   $("live").hidden = !card.in_browser;
   $("live").control.checked = kept("live") !== "off";
+  $("review").hidden = !card.has_confidence;
+  $("review").control.checked = kept("review") === "on";
   showFormats(card.formats);
   const millions = card.parameters / 1e6;
   const facts = [
@@ -243,6 +250,12 @@ function showTerminologies(names) {
 /** The selected terminology; undefined if the server has none. */
 const wantedTerms = () => $("terms").hidden ? undefined : $("terms").value;
 
+/** Whether documents are to have marks at doubtful translations. */
+const isReviewed = () => !$("review").hidden && $("review").control.checked;
+
+/** The confidence below which the text gets marks; undefined for none. */
+const review = () => isReviewed() && !PLAIN.includes(format()) ? REVIEW_BELOW : undefined;
+
 /** Translates the text again after an option has changed. */
 function translateAgain() {
   showWhetherChanged();
@@ -289,7 +302,7 @@ function format() {
 }
 
 const wanted = () =>
-  JSON.stringify([$("text").value, format(), direction(), $("terms").value]);
+  JSON.stringify([$("text").value, format(), direction(), $("terms").value, review()]);
 
 function textChanged() {
   if ($("text").value === "") { // text typed next is not part of the file
@@ -316,7 +329,7 @@ async function translate(event) {
   translating.abort();
   const { signal } = translating = new AbortController();
   asked = wish;
-  let done = 0, count = 0, remembered = 0;
+  let done = 0, count = 0, counts = "";
   const progress = () => loading() ||
     (count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026");
   await busy($("form"), progress, async () => {
@@ -336,20 +349,27 @@ async function translate(event) {
       const answer = await translationOf(line, format(), signal);
       signal.throwIfAborted();
       const made = paragraph(answer);
-      if (!answer.sentences) remembered += answer.from_memory; // else they are marked
+      if (!answer.sentences) counts = countsOf(answer).join(", "); // else they are marked
       paragraphs[number].replaceWith(made);
       done += 1;
       enable(made);
     }
   });
   if (signal.aborted) return;
-  if (remembered) $("form").querySelector(".status").textContent = fromMemory(remembered);
+  if (counts) $("form").querySelector(".status").textContent = counts;
   asked = "";
   $("translation").ariaBusy = "false"; // screen readers announce it now
 }
 
-const fromMemory = (count) =>
-  `${count} ${count === 1 ? "sentence" : "sentences"} from the translation memory`;
+/** What to know of the sentences of a document, a text for each count. */
+function countsOf({ from_memory, without_terms, doubtful }) {
+  const sentences = (count) => `${count} ${count === 1 ? "sentence" : "sentences"}`;
+  return [
+    from_memory && `${sentences(from_memory)} from the translation memory`,
+    without_terms && `${sentences(without_terms)} without a term, which did not fit`,
+    doubtful && `${sentences(doubtful)} marked as doubtful`,
+  ].filter(Boolean);
+}
 
 /** Shows the translation so far, and nothing of the previous one. */
 function showTranslation(wish, paragraphs) {
@@ -381,7 +401,7 @@ function enable(made) {
 
 /** Translates one paragraph, or a whole document in a format other than text. */
 async function translationOf(text, format, signal) {
-  const key = JSON.stringify([text, format, language, terminology]);
+  const key = JSON.stringify([text, format, language, terminology, review()]);
   if (lines.has(key)) return lines.get(key);
   const { task } = await model;
   let answer;
@@ -391,7 +411,8 @@ async function translationOf(text, format, signal) {
       end: Array.from(best.text).length };
     answer = { translation: best.text, sentences: [sentence] };
   } else {
-    answer = await ask("translate", { document: text, format, to: language, terminology }, signal);
+    const fields = { document: text, format, to: language, terminology, review_below: review() };
+    answer = await ask("translate", fields, signal);
   }
   lines.set(key, answer);
   return answer;
@@ -418,10 +439,13 @@ function paragraph(answer) {
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
 }
 
-/** How a sentence is marked: from the translation memory, or doubtful. */
-function markOf({ from_memory, confidence }) {
+/** How a sentence is marked: from the translation memory, without a term, or doubtful. */
+function markOf({ from_memory, without_terms, confidence }) {
   if (from_memory) {
     return { class: "sentence remembered", title: "From the translation memory" };
+  }
+  if (without_terms) {
+    return { class: "sentence lacking", title: "Lacks a term, which did not fit" };
   }
   if (confidence < REVIEW_BELOW) { // false without a confidence
     const title = `May be wrong: good with a probability of ${Math.round(confidence * 100)}%`;
@@ -497,13 +521,13 @@ async function translateFile(file) {
     form.append("source", $("text-language").hidden ? "auto" : $("text-language").value);
     form.append("target", target);
     if (wantedTerms() !== undefined) form.append("terminology", wantedTerms());
-    const { translatedFileUrl, from_memory, left } = await ask("translate_file", form);
-    const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
+    if (isReviewed()) form.append("review_below", REVIEW_BELOW);
+    const answer = await ask("translate_file", form);
+    const response = await fetch(`download_file/${answer.translatedFileUrl.split("/").at(-1)}`);
     const name = saveAs(await response.blob(), file.name, target);
-    const kinds = Object.entries(left).map(([kind, number]) => `${number}\u00a0\u00d7\u00a0${kind}`);
-    const remembered = from_memory ? `, ${fromMemory(from_memory)}` : "";
-    return kinds.length ? `${name}${remembered}. Not translated: ${kinds.join(", ")}`
-      : name + remembered;
+    const kinds = Object.entries(answer.left).map(([kind, n]) => `${n}\u00a0\u00d7\u00a0${kind}`);
+    const facts = [name, ...countsOf(answer)].join(", ");
+    return kinds.length ? `${facts}. Not translated: ${kinds.join(", ")}` : facts;
   });
   if (saved) $("form").querySelector(".status").textContent = `Downloaded as ${saved}`;
 }

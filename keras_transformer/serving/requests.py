@@ -87,6 +87,11 @@ Terminology = Annotated[
 ]
 
 
+ReviewBelow = Annotated[
+    float, "Mark translations that are good with less than this probability; 0 for none."
+]
+
+
 @dataclass(frozen=True)
 class TranslateRequest:
     """Sentences to translate: either `text` or `texts`."""
@@ -145,6 +150,7 @@ class DocumentRequest:
     ] = "text"
     to: To = None
     terminology: Terminology = None
+    review_below: ReviewBelow = 0.0
 
 
 @dataclass(frozen=True)
@@ -219,7 +225,13 @@ def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
     request = checked(DocumentRequest, fields)
     limits.check_texts([request.document])
     check_format(request.format)
+    check_review_below(request.review_below)
     return request
+
+
+def check_review_below(bound: float) -> None:
+    """Rejects what is no probability."""
+    require(0 <= bound < 1, "review_below", "must be from 0 to below 1", bound)
 
 
 def check_format(format: str) -> None:

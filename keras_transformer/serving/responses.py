@@ -12,6 +12,7 @@ import numpy as np
 from keras_transformer.attention.views import word_labels
 from keras_transformer.documents.memory import Match
 from keras_transformer.documents.translation import SentenceAnswer
+from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import PairAttention, Translation
 
 
@@ -55,6 +56,7 @@ class ModelAnswer:
     terminologies: Annotated[list[str], "Names of terminologies; the first is the default."]
     has_memory: Annotated[bool, "Whether there is a translation memory, or corrections."]
     has_corrections: Annotated[bool, "Whether corrections can be saved."]
+    has_confidence: Annotated[bool, "Whether the model can judge its translations."]
 
 
 # The fields of a model card that anyone may read; None for all that a field holds.
@@ -99,6 +101,7 @@ class TranslationAnswer:
     truncated: Annotated[bool, "The sentence was too long; its end was not translated."]
     unfinished: Annotated[bool, "The translation reached the length limit before its end."]
     from_memory: Annotated[bool, "From the translation memory."]
+    without_terms: Annotated[bool, "Lacks a term, which the model found too improbable."]
     source_pieces: Annotated[list[str] | None, "S subwords of the sentence."] = None
     target_pieces: Annotated[list[str] | None, "T subwords of the translation."] = None
     source_words: Annotated[list[int] | None, "S word numbers; -1 for none."] = None
@@ -141,12 +144,20 @@ class TranslateAnswer:
     ] = None
 
 
+# Counts of a document's sentences, of which equal ones count once.
+FromMemory = Annotated[int, "Sentences from the translation memory."]
+WithoutTerms = Annotated[int, "Sentences whose translation lacks a term."]
+Doubtful = Annotated[int, "Sentences below review_below."]
+
+
 @dataclasses.dataclass(frozen=True)
 class DocumentAnswer:
-    """The translation of a document."""
+    """The translation of a document; equal sentences count once."""
 
     translation: Annotated[str, "The whole translation."]
-    from_memory: Annotated[int, "Sentences from the translation memory; equal ones count once."]
+    from_memory: FromMemory
+    without_terms: WithoutTerms
+    doubtful: Doubtful
     sentences: Annotated[
         list[SentenceAnswer] | None,
         'Its sentences in order, if the format is "text" or "wrapped".',
@@ -198,6 +209,15 @@ def match_fields(match: Match) -> dict[str, Any]:
     difference = [change._asdict() for change in match.difference]
     similarity = match.rounded_similarity
     return {**match._asdict(), "similarity": similarity, "difference": difference}
+
+
+def count_fields(counts: AnswerCounts) -> dict[str, int]:
+    """Returns the counts of a document's sentences, as fields of DocumentAnswer."""
+    return {
+        "from_memory": counts.from_memory,
+        "without_terms": counts.without_terms,
+        "doubtful": counts.doubtful,
+    }
 
 
 def sentence_fields(sentence: SentenceAnswer) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class FakeTranslator:
         self.memories = ()
         self.calls = []
         self.confidences = {}  # in sentences of documents
+        self.lacking = ()  # sentences of documents whose translations lack a term
         self.before_call = lambda: None
 
     def translate(
@@ -145,8 +146,13 @@ class FakeTranslator:
                 rows = self.translate(texts)
                 judged = self.confidences if confidence else {}
                 counts.doubtful += sum(judged.get(text, 1) < counts.review_below for text in texts)
+                counts.without_terms += sum(text in self.lacking for text in texts)
                 return [
-                    AlignedText(row[min(rank, len(row) - 1)].text, confidence=judged.get(text))
+                    AlignedText(
+                        row[min(rank, len(row) - 1)].text,
+                        confidence=judged.get(text),
+                        without_terms=text in self.lacking,
+                    )
                     for text, row in zip(texts, rows, strict=True)
                 ]
 

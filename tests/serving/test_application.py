@@ -25,7 +25,7 @@ from tests.serving.running import client_of
 NAMES = frozenset({"localhost", "127.0.0.1"})
 FOLDER = Path(application.__file__).parent
 PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
-WHOLE = {"truncated": False, "unfinished": False, "from_memory": False}
+WHOLE = dict.fromkeys(("truncated", "unfinished", "from_memory", "without_terms"), False)
 BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25, **WHOLE}
 SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5, **WHOLE}
 
@@ -209,6 +209,48 @@ def test_what_is_from_a_memory_is_said(translator):
     assert answer == BEST | {"text": "a", "from_memory": True}
 
 
+def test_what_lacks_a_term_is_said(translator):
+    translator.lacking = ("a dog.",)
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "a cat. a dog."})
+    answer = json.loads(body)
+    assert [sentence["without_terms"] for sentence in answer["sentences"]] == [False, True]
+    assert answer["without_terms"] == 1
+    fields = {"document": "# a dog.", "format": "markdown"}
+    _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+    assert json.loads(body)["without_terms"] == 1
+    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, without_terms=True)]]
+    _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == BEST | {"text": "a", "without_terms": True}
+
+
+def test_doubtful_translations_of_a_document_are_marked(translator):
+    _, _, body = answer_to(translator, "GET", "/model")
+    assert json.loads(body)["has_confidence"] is False
+    catalogue = {"document": 'msgid "a cat."\nmsgstr ""\n', "format": "po"}
+    for fields in (catalogue, {"document": "a cat."}):
+        for value in (0.5, 1.5):  # without a calibration; and no probability
+            status, _, body = answer_to(
+                translator, "POST", "/translate", json=fields | {"review_below": value}
+            )
+            assert status == 400
+            check_message(json.loads(body)["error"], "review_below", str(value))
+
+    translator.card.calibration = "of a model"
+    translator.confidences = {"a cat.": 0.4}
+    _, _, body = answer_to(translator, "GET", "/model")
+    assert json.loads(body)["has_confidence"] is True
+    for review_below, mark in ((0.0, ""), (0.3, ""), (0.5, "#, fuzzy\n")):
+        fields = {"json": catalogue | {"review_below": review_below}}
+        _, _, body = answer_to(translator, "POST", "/translate", **fields)
+        answer = json.loads(body)
+        assert answer["doubtful"] == (1 if mark else 0)
+        assert answer["translation"].startswith(f'{mark}msgid "a cat."')
+    fields = {"document": "a cat. a dog.", "review_below": 0.5}
+    _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+    assert json.loads(body)["doubtful"] == 1
+
+
 def test_attention(translator):
     status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
     answer, made = json.loads(body), translator.attention("", "")
@@ -244,6 +286,7 @@ def test_model_and_health(translator):
         "terminologies": [],
         "has_memory": False,
         "has_corrections": False,
+        "has_confidence": False,
     }
     assert (status, json.loads(body)) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")

@@ -552,7 +552,7 @@ def test_documents_of_other_formats(translator):
     fields = {"document": "# A cat\n", "format": "markdown"}
     assert answer_to(translator, "/translate", json=fields) == (
         200,
-        {"translation": f"# {BEST}\n", "from_memory": 0},
+        {"translation": f"# {BEST}\n", "from_memory": 0, "without_terms": 0, "doubtful": 0},
     )
     status, body = answer_to(translator, "/translate", json=fields | {"format": ""})
     assert status == 400

@@ -1003,6 +1003,35 @@ def test_a_doubtful_translation_is_marked(page, translator):
     expect(page.locator("#doubting")).to_be_visible()
 
 
+def test_a_translation_without_a_term_is_marked(page, translator):
+    expect(page.locator("#lacking")).to_be_hidden()
+    translator.lacking = ("a cat.",)
+    sentences = translate(page, "a cat. a dog.")
+    expect(page.locator(".lacking")).to_have_count(1)
+    expect(sentences.first).to_have_attribute("title", "Lacks a term, which did not fit")
+    expect(page.locator("#lacking")).to_be_visible()
+
+
+def test_doubtful_sentences_of_files_are_marked_if_the_box_is_checked(open_page, translator):
+    expect(open_page().get_by_label("Mark doubtful")).to_be_hidden()
+    translator.card.calibration = "of a model"
+    translator.confidences = {"A cat.": 0.4}
+    page = open_page()
+    box, status = page.get_by_label("Mark doubtful"), page.locator("#form .status")
+    open_file(page, "cat.po", b'msgid "A cat."\nmsgstr ""\n')
+    expect(page.locator("#translation")).to_contain_text("msgstr")
+    expect(page.locator("#translation")).not_to_contain_text("fuzzy")
+    box.check()
+    expect(page.locator("#translation")).to_contain_text("#, fuzzy")
+    expect(status).to_have_text("1 sentence marked as doubtful")
+    page.reload()
+    expect(box).to_be_checked()
+    with page.expect_download() as download:
+        open_file(page, "cat.docx", archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>"))
+    assert "commentRangeStart" in content_of("docx", download.value.path().read_bytes())
+    expect(status).to_contain_text("1 sentence marked as doubtful")
+
+
 @pytest.fixture
 def corrections(translator, tmp_path):
     """A file of corrections, which is a memory of the translator."""
