@@ -4,11 +4,12 @@
     KERAS_BACKEND=jax python benchmarks/gpu_step.py      (with the extra "jax")
 
 With JAX, the step uses Keras's stateless API in one jit with donated state; with TensorFlow, it is
-the library's own training step, compiled by XLA. Batches have sentences of one length without
-padding and 25,000 tokens per side; computation is in bfloat16 with float32 variables; label
-smoothing and dropout are the presets'. Model FLOPs count the matrix products
-(paper/complexity.py); the peak is the fastest of several large bfloat16 products on the same
-device, measured first. Prints a table on stderr and one JSON line on stdout.
+the library's own training step, compiled by XLA, on packed rows of several sentences, as in
+bin/train.py. Batches have sentences of one length without padding and 25,000 tokens per side;
+computation is in bfloat16 with float32 variables; label smoothing and dropout are the presets'.
+Model FLOPs count the matrix products (paper/complexity.py); the peak is the fastest of several
+large bfloat16 products on the same device, measured first. Prints a table on stderr and one JSON
+line on stdout.
 """
 
 import argparse
@@ -32,6 +33,7 @@ def main():
     parser.add_argument("--presets", nargs="+", default=["base", "big"])
     parser.add_argument("--tokens", type=int, default=25_000, help="tokens per side and step")
     parser.add_argument("--length", type=int, default=32, help="tokens per sentence")
+    parser.add_argument("--row", type=int, default=64, help="tokens per row, with TensorFlow")
     parser.add_argument("--vocab_size", type=int, default=37_000)
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--precision", default="bfloat16", choices=["float32", "bfloat16"])
@@ -40,10 +42,12 @@ def main():
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.presets, arguments.vocab_size, arguments.matmul_size = ["tiny"], 500, 256
-        arguments.tokens, arguments.length, arguments.steps = 128, 8, 2
-    check_positive(arguments, "tokens", "length", "steps", "matmul_size")
-    least = arguments.length
-    require(arguments.tokens >= least, "--tokens", "must be at least --length", arguments.tokens)
+        arguments.tokens, arguments.length, arguments.row, arguments.steps = 128, 8, 16, 2
+    check_positive(arguments, "tokens", "length", "row", "steps", "matmul_size")
+    is_multiple = arguments.row % arguments.length == 0
+    require(is_multiple, "--row", "must be a multiple of --length", arguments.row)
+    least = arguments.row
+    require(arguments.tokens >= least, "--tokens", "must be at least --row", arguments.tokens)
     from keras_transformer.presets import preset
 
     for name in arguments.presets:
@@ -55,22 +59,24 @@ def main():
     log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
     rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}
     facts = {"backend": backend, "device": engine.device()}
-    settings = {name: getattr(arguments, name) for name in ("tokens", "length", "precision")}
+    settings = {name: getattr(arguments, name) for name in ("tokens", "length", "row", "precision")}
     print(json.dumps({**facts, **settings, "matmul_peak_flops_per_second": peak, **rows}))
 
 
 def measure(engine, name, arguments, peak):
     """Measures the median time of a step of the preset `name`, and derives rates from it."""
+    from keras_transformer.config import EOS_ID
     from keras_transformer.paper.complexity import forward_flops
     from keras_transformer.presets import preset
 
     config, training = preset(name, arguments.vocab_size)
-    sentences = arguments.tokens // arguments.length
+    sentences = arguments.tokens // arguments.row * (arguments.row // arguments.length)
     shape = (sentences, arguments.length)
     ids = np.random.default_rng(0).integers(4, arguments.vocab_size, (2, *shape)).astype("int32")
+    ids[:, :, -1] = EOS_ID
     begun = time.perf_counter()
     training = dataclasses.replace(training, precision=arguments.precision)
-    step = engine.step(config, training, *ids)
+    step = engine.step(config, training, *ids, row=arguments.row)
     step(1)
     compiled = time.perf_counter() - begun
     step(WARM_UP)
@@ -167,7 +173,8 @@ class Jax:
         return lambda: chain(matrix).block_until_ready()
 
     @staticmethod
-    def step(config, training, source, target):
+    def step(config, training, source, target, row):
+        """Makes the step; each row is one sentence."""
         import jax
         import keras
 
@@ -247,16 +254,15 @@ class TensorFlow:
         return lambda: chain(matrix).numpy()
 
     @staticmethod
-    def step(config, training, source, target):
+    def step(config, training, source, target, row):
         import tensorflow as tf
 
         from keras_transformer.training.step import zero_sums
         from keras_transformer.training.xla_step import XlaTrainingStep
 
-        training = dataclasses.replace(training, tokens_per_batch=source.size)
-        strategy, lengths = tf.distribute.get_strategy(), [source.shape[1]]
-        step = XlaTrainingStep(config, training, strategy, lengths)
-        batches = iter(tf.data.Dataset.from_tensors((source, target)).repeat())
+        step = XlaTrainingStep(config, training, tf.distribute.get_strategy())
+        packed = (source.reshape(-1, row), target.reshape(-1, row))
+        batches = iter(tf.data.Dataset.from_tensors(packed).repeat())
         return lambda count: step.run(batches, tf.constant(count), zero_sums()).loss.numpy()
 
 

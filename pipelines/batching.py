@@ -18,6 +18,8 @@ _CHUNK_PAIRS = 300_000
 _PREFETCHED_BATCHES = 8
 
 Stage = Callable[[tf.data.Dataset], tf.data.Dataset]
+# Makes batches of a chunk: serialized records, string [N], and a key, int32 [2], the seed.
+ChunkBatches = Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]
 
 
 def length_lattice(longest: int) -> list[int]:
@@ -53,12 +55,17 @@ def epochs(
     Returns:
         Dataset of (source int32 [rows, S], target int32 [rows, T]), padded with 0.
     """
+    return endless(files, pairs, seed, _padded_batches(longest, tokens_per_batch))
+
+
+def endless(files: list[str], pairs: int, seed: int, batches_of: ChunkBatches) -> tf.data.Dataset:
+    """Infinite batches like `epochs`, with another function that makes them from a chunk."""
 
     # AutoGraph has nothing to convert here, but checking would take a second.
     @tf.autograph.experimental.do_not_convert
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         key = _fold([seed, 0], number)
-        return _epoch(files, pairs, longest, tokens_per_batch, key)
+        return _epoch(files, pairs, key, batches_of)
 
     # TensorFlow does not know that the operations that read a chunk are stateless.
     options = tf.data.Options()
@@ -68,11 +75,15 @@ def epochs(
 
 def one_pass(files: list[str], pairs: int, longest: int, tokens_per_batch: int) -> tf.data.Dataset:
     """The batches of a single epoch, always in the same order; otherwise like `epochs`."""
-    return _epoch(files, pairs, longest, tokens_per_batch, tf.constant([0, 0]))
+    return _epoch(files, pairs, tf.constant([0, 0]), _padded_batches(longest, tokens_per_batch))
+
+
+def _padded_batches(longest: int, tokens_per_batch: int) -> ChunkBatches:
+    return lambda serialized, key: batch_chunk(serialized, longest, tokens_per_batch, key)
 
 
 def _epoch(
-    files: list[str], pairs: int, longest: int, tokens_per_batch: int, key: tf.Tensor
+    files: list[str], pairs: int, key: tf.Tensor, batches_of: ChunkBatches
 ) -> tf.data.Dataset:
     """Batches of all pairs once, chunk by chunk, with shards in random order."""
     shuffled = tf.random.experimental.stateless_shuffle(tf.constant(files, tf.string), key)
@@ -83,7 +94,7 @@ def _epoch(
     def batches(chunk: tf.Tensor) -> tf.data.Dataset:
         shards = shuffled[bounds[chunk] : bounds[chunk + 1]]
         serialized = tf.data.TFRecordDataset(shards).batch(pairs).get_single_element()
-        return batch_chunk(serialized, longest, tokens_per_batch, _fold(key, chunk))
+        return batches_of(serialized, _fold(key, chunk))
 
     return tf.data.Dataset.range(chunks).flat_map(batches)
 

@@ -116,6 +116,37 @@ class DataSet:
         """
         from pipelines.batching import epochs, prefetch
 
+        info = self._training_split(tokens_per_batch)
+        files = self._shards(info)
+        dataset = epochs(files, info.pairs, info.longest, tokens_per_batch, seed)
+        return dataset.apply(prefetch())
+
+    def packed_training_batches(
+        self, tokens_per_batch: int, seed: int, parts: int = 1, decoder_reads_code: bool = False
+    ) -> "tf.data.Dataset":
+        """Infinite batches of one shape from the training split, with several sentences a row.
+
+        Args:
+            tokens_per_batch: maximum of rows x length in a batch, on either side, before rounding
+                up the rows.
+            seed: determines all orders; equal seeds give equal batches.
+            parts: the number of rows is a multiple of this.
+            decoder_reads_code: whether the model's decoder reads the first id of each source.
+
+        Raises:
+            InputError: if a sentence does not fit into a batch.
+        """
+        from pipelines.batching import prefetch
+        from pipelines.packing import batch_shape, packed_epochs
+
+        info = self._training_split(tokens_per_batch)
+        extra_target = int(decoder_reads_code)
+        shape = batch_shape(info, tokens_per_batch, parts, extra_target)
+        dataset = packed_epochs(self._shards(info), info.pairs, shape, seed, extra_target)
+        return dataset.apply(prefetch())
+
+    def _training_split(self, tokens_per_batch: int) -> SplitInfo:
+        """Describes the training split; raises InputError if a sentence exceeds a batch."""
         info = self.split("train")
         require(
             tokens_per_batch >= info.longest,
@@ -123,9 +154,7 @@ class DataSet:
             f"must be at least {info.longest}, the longest training sentence in {self.data_dir}",
             tokens_per_batch,
         )
-        files = self._shards(info)
-        dataset = epochs(files, info.pairs, info.longest, tokens_per_batch, seed)
-        return dataset.apply(prefetch())
+        return info
 
     def evaluation_batches(self, split: str, tokens_per_batch: int) -> "tf.data.Dataset":
         """Batches for one pass over a split, with each usable pair once.

@@ -87,7 +87,12 @@ def train_on(
 
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
-    from keras_transformer.training.strategy import make_cluster, make_repeatable, make_strategy
+    from keras_transformer.training.strategy import (
+        make_cluster,
+        make_repeatable,
+        make_strategy,
+        uses_xla,
+    )
 
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
     strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
@@ -97,9 +102,15 @@ def train_on(
     with contextlib.ExitStack() as contexts:
         cluster = contexts.enter_context(make_cluster(addresses, model_dir))
         same = _same_on_every_worker(data_set.metadata, description, loop, devices, init_from)
-        cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
+        xla = "on" if uses_xla(loop.xla, devices.replicas) else "off"
+        replicas = strategy.num_replicas_in_sync
+        cluster.require_same({**same, "xla": xla, "replicas": replicas})
         make_repeatable(description.training.seed, devices.deterministic)
-        data = _training_data(data_set, description, sample_sentences)
+        if xla == "on":
+            batches = _packed_batches(data_set, description, replicas)
+        else:
+            batches = _batches(data_set, description)
+        data = _with_validation(batches, data_set, description, sample_sentences)
         contexts.enter_context(data_set.damage_named())
         contexts.enter_context(_explain_out_of_memory(model_dir))
         if cluster.is_chief:
@@ -285,24 +296,45 @@ def _initialization(
     return keep_initial_weights if init_from is None else warm_start
 
 
-def _training_data(
-    data_set: DataSet, description: ModelDescription, sample_sentences: int
-) -> "TrainingData":
-    """Reads training batches, and data from the validation split."""
-    from keras_transformer.attention.pictures import attention_images
-    from keras_transformer.evaluation.sample import SampleAnswers
+def _batches(data_set: DataSet, description: ModelDescription) -> "TrainingData":
+    """Makes training batches of sentences of similar lengths."""
     from keras_transformer.training.data import TrainingData
-    from pipelines.batching import length_lattice
 
-    metadata = data_set.metadata
     training = description.training
     batches = data_set.training_batches(training.tokens_per_batch, training.seed)
-    lengths = length_lattice(metadata.splits["train"].longest)
+    return TrainingData(batches, longest=data_set.split("train").longest)
+
+
+def _packed_batches(
+    data_set: DataSet, description: ModelDescription, replicas: int
+) -> "TrainingData":
+    """Makes training batches of one shape, for XLA."""
+    from keras_transformer.training.data import TrainingData
+
+    training = description.training
+    batches = data_set.packed_training_batches(
+        training.tokens_per_batch,
+        training.seed,
+        parts=replicas * training.accumulate_steps,
+        decoder_reads_code=description.model.decoder_reads_code,
+    )
+    return TrainingData(batches, packed=True, longest=data_set.split("train").longest)
+
+
+def _with_validation(
+    data: "TrainingData", data_set: DataSet, description: ModelDescription, sample_sentences: int
+) -> "TrainingData":
+    """Adds data from the validation split, if there is one."""
+    from keras_transformer.attention.pictures import attention_images
+    from keras_transformer.evaluation.sample import SampleAnswers
+
+    metadata = data_set.metadata
     if "validation" not in metadata.splits:
-        return TrainingData(batches, lengths)
+        return data
     validation = data_set.evaluation_batches("validation", EVALUATION_TOKENS)
+    data = dataclasses.replace(data, validation=validation)
     if sample_sentences <= 0:
-        return TrainingData(batches, lengths, validation)
+        return data
     sources, references = data_set.text("validation")
     task_options = None
     if metadata.task == "parsing":
@@ -317,4 +349,5 @@ def _training_data(
         task_options,
         data_set.directions("validation"),
     )
-    return TrainingData(batches, lengths, validation, sample, attention_images(sample))
+    draw_sample = attention_images(sample)
+    return dataclasses.replace(data, translate_sample=sample, draw_sample=draw_sample)

@@ -6,7 +6,8 @@ from keras import ops
 from keras_transformer.errors import require
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
+from keras_transformer.model.masks import causal_mask, combine_masks, segment_mask, window_mask
+from keras_transformer.model.packing import positions_in_segments
 from keras_transformer.model.positions import position_kind
 
 # Added to the scores of masked keys. It is finite, so that fully masked rows (padding) give weights
@@ -39,6 +40,13 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
     weights = ops.cast(ops.softmax(scores, axis=-1), values.dtype)
     dropped_weights = weights if dropout is None else dropout(weights)
     return ops.matmul(dropped_weights, values), weights
+
+
+def _positions(vectors, segments):
+    """Returns the positions of queries or keys [B, H, P, d]: [P], or [B, 1, P] in packed rows."""
+    if segments is None:
+        return ops.arange(ops.shape(vectors)[2])
+    return positions_in_segments(segments)[:, None]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -76,6 +84,9 @@ class MultiHeadAttention(CompositeLayer):
         return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
         use_causal_mask: whether a query may only attend to its own and earlier positions.
+        query_segments: int [B, Q], the segments of packed rows (model/packing.py); None for one
+            sentence a row. Attention stays within a segment, and positions begin at 0 in each.
+        value_segments: int [B, P], the segments of the value; not for self-attention.
         mask: the same as `query_mask`. Keras passes it if the query is the only input and carries a
             Keras mask.
 
@@ -153,11 +164,14 @@ class MultiHeadAttention(CompositeLayer):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        query_segments=None,
+        value_segments=None,
         mask=None,
     ):
         padding_masks = [value_mask, key_mask]
         if value is None:  # self-attention
             value = query
+            value_segments = query_segments
             padding_masks += [query_mask, mask]
         if key is None:
             key = value
@@ -165,11 +179,14 @@ class MultiHeadAttention(CompositeLayer):
         queries = self._split_heads(self.query_dense(query), self.key_dim)  # [B, H, Q, d_k]
         keys = self._split_heads(self.key_dense(key), self.key_dim)  # [B, H, P, d_k]
         values = self._split_heads(self.value_dense(value), self.value_dim)  # [B, H, P, d_v]
-        queries = self.position_kind.rotate(queries, ops.arange(ops.shape(queries)[2]))
-        keys = self.position_kind.rotate(keys, ops.arange(ops.shape(keys)[2]))
+        queries = self.position_kind.rotate(queries, _positions(queries, query_segments))
+        keys = self.position_kind.rotate(keys, _positions(keys, value_segments))
         allowed = self._attention_mask(
             queries, keys, padding_masks, attention_mask, use_causal_mask
         )
+        if query_segments is not None:
+            same_segment = segment_mask(query_segments, value_segments)[:, None]  # [B, 1, Q, P]
+            allowed = combine_masks([allowed, same_segment])
         heads, weights = scaled_dot_product_attention(
             queries, keys, values, allowed, lambda weights: self.dropout(weights, training=training)
         )

@@ -23,6 +23,9 @@ class DecoderLayer(TransformerLayer):
         inputs: [B, T, D].
         memory: [B, S, D], the encoder's output.
         memory_mask: bool [B, S], False at padding in the source, which no position attends to.
+        segments: int [B, T], the segments of packed rows (model/packing.py); None for one sentence
+            a row.
+        memory_segments: int [B, S], the segments of the source.
         return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
 
@@ -60,12 +63,25 @@ class DecoderLayer(TransformerLayer):
         self.feed_forward.build(inputs_shape)
         self.feed_forward_norm.build(inputs_shape)
 
-    def call(self, inputs, memory, memory_mask=None, return_attention_scores=False, training=None):
+    def call(
+        self,
+        inputs,
+        memory,
+        memory_mask=None,
+        segments=None,
+        memory_segments=None,
+        return_attention_scores=False,
+        training=None,
+    ):
         x = inputs
 
         sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
         attended, self_weights = self.self_attention(
-            sublayer_input, use_causal_mask=True, return_attention_scores=True, training=training
+            sublayer_input,
+            use_causal_mask=True,
+            query_segments=segments,
+            return_attention_scores=True,
+            training=training,
         )
         attended = self.self_attention_dropout(attended, training=training)
         x = self.norm_if_post(self.self_attention_norm, x + attended)
@@ -75,6 +91,8 @@ class DecoderLayer(TransformerLayer):
             sublayer_input,
             memory,
             value_mask=memory_mask,
+            query_segments=segments,
+            value_segments=memory_segments,
             return_attention_scores=True,
             training=training,
         )
@@ -99,6 +117,9 @@ class Decoder(Stack):
         inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
         memory: [B, S, D], the encoder's output.
         memory_mask: bool [B, S], False at padding in the source, which no position attends to.
+        segments: int [B, T], the segments of packed rows (model/packing.py); None for one sentence
+            a row.
+        memory_segments: int [B, S], the segments of the source.
         training: whether to apply dropout.
 
     Returns:
@@ -115,8 +136,19 @@ class Decoder(Stack):
     def build(self, inputs_shape, memory_shape=None):
         self.build_layers(inputs_shape, memory_shape)
 
-    def call(self, inputs, memory, memory_mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        memory,
+        memory_mask=None,
+        segments=None,
+        memory_segments=None,
+        training=None,
+    ):
+        masks = {"memory_mask": memory_mask}
+        if segments is not None:
+            masks.update(segments=segments, memory_segments=memory_segments)
         x = inputs
         for layer in self.layers:
-            x = self.call_layer(layer, x, memory, memory_mask=memory_mask, training=training)
+            x = self.call_layer(layer, x, memory, **masks, training=training)
         return x if self.last_norm is None else self.last_norm(x)

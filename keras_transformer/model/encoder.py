@@ -15,6 +15,8 @@ class EncoderLayer(TransformerLayer):
     Call arguments:
         inputs: [B, S, D].
         mask: bool [B, S], False at padding, which no position attends to.
+        segments: int [B, S], the segments of packed rows (model/packing.py); None for one sentence
+            a row.
         return_attention_scores: whether to also return the attention weights.
         training: whether to apply dropout.
 
@@ -44,12 +46,16 @@ class EncoderLayer(TransformerLayer):
         self.feed_forward.build(inputs_shape)
         self.feed_forward_norm.build(inputs_shape)
 
-    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
+    def call(self, inputs, mask=None, segments=None, return_attention_scores=False, training=None):
         x = inputs
 
         sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
         attended, weights = self.self_attention(
-            sublayer_input, query_mask=mask, return_attention_scores=True, training=training
+            sublayer_input,
+            query_mask=mask,
+            query_segments=segments,
+            return_attention_scores=True,
+            training=training,
         )
         attended = self.self_attention_dropout(attended, training=training)
         x = self.norm_if_post(self.self_attention_norm, x + attended)
@@ -73,6 +79,8 @@ class Encoder(Stack):
     Call arguments:
         inputs: [B, S, D], embeddings with positions.
         mask: bool [B, S], False at padding, which no position attends to.
+        segments: int [B, S], the segments of packed rows (model/packing.py); None for one sentence
+            a row.
         training: whether to apply dropout.
 
     Returns:
@@ -88,8 +96,9 @@ class Encoder(Stack):
     def build(self, inputs_shape):
         self.build_layers(inputs_shape)
 
-    def call(self, inputs, mask=None, training=None):
+    def call(self, inputs, mask=None, segments=None, training=None):
+        masks = {"mask": mask} if segments is None else {"mask": mask, "segments": segments}
         x = inputs
         for layer in self.layers:
-            x = self.call_layer(layer, x, mask=mask, training=training)
+            x = self.call_layer(layer, x, **masks, training=training)
         return x if self.last_norm is None else self.last_norm(x)

@@ -43,6 +43,19 @@ def window_mask(query_length, key_length, window: int):
     return ops.abs(distance) <= window // 2
 
 
+def segment_mask(query_segments, key_segments):
+    """Lets each position attend to its own segment: a sentence in a packed row (packing.py).
+
+    Args:
+        query_segments: int [B, Q], the segment of each query.
+        key_segments: int [B, P], the segment of each key.
+
+    Returns:
+        bool [B, Q, P].
+    """
+    return ops.equal(query_segments[:, :, None], key_segments[:, None, :])
+
+
 def combine_masks(masks):
     """Combines masks, broadcasting them against each other.
 

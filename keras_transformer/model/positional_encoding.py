@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.errors import require
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.packing import positions_in_segments
 from keras_transformer.model.positions import AddedPositions, position_kind
 
 
@@ -24,6 +25,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     Call arguments:
         inputs: [B, T, D], embeddings.
+        segments: int [B, T], the segments of packed rows (model/packing.py), in each of which
+            positions begin at 0; None for one sentence a row.
         training: whether to apply dropout.
 
     Returns:
@@ -63,9 +66,13 @@ class PositionalEncoding(keras.layers.Layer):
                 initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
             )
 
-    def call(self, inputs, training=None):
-        length = ops.shape(inputs)[1]
-        positions, rows = ops.arange(length), self._first_rows(length)
+    def call(self, inputs, segments=None, training=None):
+        if segments is None:
+            length = ops.shape(inputs)[1]
+            positions, rows = ops.arange(length), self._first_rows(length)
+        else:
+            positions = positions_in_segments(segments)
+            rows = self._rows_at(positions)
         outputs = self.position_kind.add(inputs, positions, rows)
         return self.dropout(outputs, training=training)
 
@@ -99,6 +106,14 @@ class PositionalEncoding(keras.layers.Layer):
             # JAX cannot infer that a slice up to an unknown length has this length.
             return ops.take(self.embeddings, ops.arange(length), axis=0)
         return self.embeddings[:length]
+
+    def _rows_at(self, positions):
+        """Returns rows of the learned table, [B, T, D]; None if there is no table."""
+        if self.embeddings is None:
+            return None
+        # Only padding at the end of a packed row may have positions beyond the table.
+        positions = ops.minimum(positions, self.max_positions - 1)
+        return ops.take(self.embeddings, positions, axis=0)
 
     def get_config(self):
         return {

@@ -46,8 +46,9 @@ class PositionKind:
 
         Args:
             embeddings: [B, T, D].
-            positions: [T], any numeric type; or [1], the same position for all.
-            rows: [T, D], the rows of the learned table at these positions; None if there is none.
+            positions: [T] or [B, T], any numeric type; or [1], the same position for all.
+            rows: [T, D] or [B, T, D], the rows of the learned table at these positions; None if
+                there is none.
 
         Returns:
             [B, T, D], in the dtype of `embeddings`.
@@ -59,7 +60,7 @@ class PositionKind:
 
         Args:
             vectors: [..., T, d_k], queries or keys.
-            positions: as for `add`.
+            positions: [T], or broadcast to [..., T], any numeric type; or [1].
 
         Returns:
             [..., T, d_k], in the dtype of `vectors`.
@@ -72,10 +73,10 @@ class AddedPositions(PositionKind, abc.ABC):
 
     @abc.abstractmethod
     def vectors(self, positions, d_model: int, rows=None):
-        """Returns the vectors to add, [T, D], in any floating dtype.
+        """Returns the vectors to add, [..., T, D], in any floating dtype.
 
         Args:
-            positions: [T], any numeric type.
+            positions: [..., T], any numeric type.
             d_model: D.
             rows: as for `add`.
         """
@@ -171,12 +172,12 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     Sines and cosines are interleaved, as in the paper (tensor2tensor concatenates them).
 
     Args:
-        positions: [T], any numeric type; pos.
+        positions: [..., T], any numeric type; pos.
         d_model: the width of the encoding, an even number.
         divisor: the divisor of 2i; None for d_model.
 
     Returns:
-        float32 [T, D].
+        float32 [..., T, D].
 
     Raises:
         InputError: for an odd width.
@@ -186,9 +187,9 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     is_even = d_model > 0 and d_model % 2 == 0
     require(is_even, "d_model", "must be an even number for sinusoids", d_model)
     rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype("float32"))
-    angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
-    pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
-    return ops.reshape(pairs, (-1, d_model))  # [T, D]
+    angles = ops.cast(positions, "float32")[..., None] * rates  # [..., T, D/2]
+    pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [..., T, D/2, 2]
+    return ops.reshape(pairs, (*ops.shape(angles)[:-1], d_model))  # [..., T, D]
 
 
 def rotate(vectors, positions):
@@ -200,7 +201,8 @@ def rotate(vectors, positions):
 
     Args:
         vectors: [..., T, d], queries or keys; d is even.
-        positions: [T], any numeric type; or [1], the same position for all.
+        positions: [T], or broadcast to [..., T], any numeric type; or [1], the same position for
+            all.
 
     Returns:
         [..., T, d], in the dtype of `vectors`; the angles are computed in float32.
@@ -211,7 +213,7 @@ def rotate(vectors, positions):
     width = vectors.shape[-1]
     rates = np.repeat(frequencies(width), 2)  # the same for both numbers of a pair
     rates = ops.convert_to_tensor(rates.astype(np.float32))
-    angles = ops.cast(positions, "float32")[:, None] * rates  # [T, d]
+    angles = ops.cast(positions, "float32")[..., None] * rates  # [..., T, d]
     cosines = ops.cast(ops.cos(angles), vectors.dtype)
     sines = ops.cast(ops.sin(angles), vectors.dtype)
     # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i). Numbers only move and change signs, so

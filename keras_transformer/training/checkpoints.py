@@ -123,13 +123,17 @@ class CheckpointStore:
             advice = "put it back, or move the files of this checkpoint elsewhere"
             require(name in names, None, rule, f"none; {advice}", path)
 
-    def restore(self, trackables: dict[str, Any]) -> CheckpointRecord | None:
+    def restore(
+        self, trackables: dict[str, Any], iterator: str | None = None
+    ) -> CheckpointRecord | None:
         """Restores the newest complete checkpoint.
 
         The files of newer, damaged checkpoints are renamed to "damaged-NAME...".
 
         Args:
             trackables: the objects to restore, as they were saved.
+            iterator: the name of the position in the data. A checkpoint that was written with
+                another form of batches lacks it, and the data then begins anew.
 
         Returns:
             The checkpoint's record, or None if there is none.
@@ -140,7 +144,7 @@ class CheckpointStore:
         errors: list[InputError] = []
         for record in reversed(self.records):
             try:
-                self._read(trackables, record)
+                self._read(trackables, record, iterator)
             except InputError as error:
                 errors.append(error)
                 continue
@@ -155,8 +159,15 @@ class CheckpointStore:
             raise errors[0].replaced(received=received)
         return None
 
-    def restore_named(self, trackables: dict[str, Any], name: str) -> CheckpointRecord:
+    def restore_named(
+        self, trackables: dict[str, Any], name: str, iterator: str | None = None
+    ) -> CheckpointRecord:
         """Restores the named checkpoint, which another worker has restored.
+
+        Args:
+            trackables: as for `restore`.
+            name: the name of the checkpoint.
+            iterator: as for `restore`.
 
         Raises:
             InputError: if it is missing or damaged.
@@ -165,7 +176,7 @@ class CheckpointStore:
         matches = [record for record in self.records if record.name == name]
         rule = "must be the same directory on every worker"
         require(matches != [], "model_dir", rule, f"{self.directory}, which has no {name}")
-        self._read(trackables, matches[0])
+        self._read(trackables, matches[0], iterator)
         return matches[0]
 
     def save(
@@ -220,10 +231,16 @@ class CheckpointStore:
                 self.records = [other for other in self.records if other is not record]
                 remove_checkpoint(self.directory, record.name)
 
-    def _read(self, trackables: dict[str, Any], record: CheckpointRecord) -> None:
+    def _read(
+        self, trackables: dict[str, Any], record: CheckpointRecord, iterator: str | None
+    ) -> None:
         """Reads a checkpoint into variables; raises InputError if it is damaged."""
         path = self.path(record)
         try:
+            saved = {name.partition("/")[0] for name, _ in tf.train.list_variables(path)}
+            if iterator is not None and iterator not in saved:
+                logging.info("%s was written with other batches: the data begins anew", path)
+                trackables = {name: trackables[name] for name in trackables if name != iterator}
             tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
         except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
             raise InputError(None, "must be complete", damage_of(error), path) from None

@@ -82,19 +82,19 @@ def train(
     if cluster is None:
         cluster = LoneWorker()
     with listening(cluster.pass_on) as interruption:
-        step = _make_step(model_config, training_config, data, config, strategy)
+        step = _make_step(model_config, training_config, data, strategy)
         batches = iter(data.batches)
         # tf.train.Checkpoint does not find a functional Keras model's variables by itself.
         saved_of_model = saved_variables(step.model, training_config)
         saved = {
             "model": [variable.value for variable in saved_of_model],
             "optimizer": [variable.value for variable in step.optimizer.variables],
-            "iterator": batches,
+            data.iterator_name: batches,
         }
         store = CheckpointStore(
             model_dir, model_config, config.keep_checkpoints, config.best_metric
         )
-        state = _resume(store, saved, cluster)
+        state = _resume(store, saved, data.iterator_name, cluster)
         has_base = training_config.lora_rank is not None  # its checkpoints do not contain them
         if state.step == 0 or has_base:
             initialize(step.model)
@@ -167,23 +167,18 @@ def _make_step(
     model_config: TransformerConfig,
     training_config: TrainingConfig,
     data: TrainingData,
-    config: LoopConfig,
     strategy: tf.distribute.Strategy,
 ) -> TrainingStep:
     """Builds the model and its optimizer; warns if batches have too few rows."""
-    if data.lengths is not None:
-        rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
+    if data.longest is not None and not data.packed:
+        rows = training_config.tokens_per_batch // max(1, data.longest)
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         if rows < parts:
             message = "batches of the longest sentences have fewer rows (%d) than parts (%d, "
             message += "replicas x accumulate_steps): some are empty; raise tokens_per_batch"
             logging.warning(message, rows, parts)
-    if config.xla == "on" and data.lengths is not None:
-        step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
-        shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)
-        logging.info("XLA: %d shapes, rows x length for both sides: %s", len(step.shapes), shapes)
-    else:
-        step = TrainingStep(model_config, training_config, strategy)
+    make_step = XlaTrainingStep if data.packed else TrainingStep
+    step = make_step(model_config, training_config, strategy)
     parameters, trained = step.model.count_params(), step.trained_parameters
     of_all = "" if trained == parameters else f" of {parameters / 1e6:.1f}"
     logging.info("training %.1f%s million parameters", trained / 1e6, of_all)
@@ -191,18 +186,21 @@ def _make_step(
 
 
 def _resume(
-    store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | LoneWorker"
+    store: CheckpointStore,
+    saved: dict[str, Any],
+    iterator: str,
+    cluster: "Cluster | LoneWorker",
 ) -> RunState:
     """Restores the newest complete checkpoint, if any; workers restore the chief's."""
     record = None
     if cluster.is_chief:
         store.recover()
-        record = store.restore(saved)
+        record = store.restore(saved, iterator)
     name = cluster.agreed(None if record is None else record.name)
     if name is None:
         return RunState()
     if not cluster.is_chief:
-        record = store.restore_named(saved, name)
+        record = store.restore_named(saved, name, iterator)
     logging.info("resuming from step %d", record.step)
     return RunState.restored(record)
 

@@ -59,9 +59,9 @@ class LoopConfig:
         "FIRST,LAST: profile these steps for TensorBoard.",
         is_advanced=True,
     )
-    xla: Annotated[str, one_of("on", "off")] = option(
-        "off",
-        "Whether XLA compiles the training step.",
+    xla: Annotated[str, one_of("auto", "on", "off")] = option(
+        "auto",
+        "Whether XLA compiles the training step: on, off, or auto, which is on with a GPU.",
         is_advanced=True,
     )
 

@@ -161,9 +161,7 @@ class TrainingStep:
 
     def _losses(self, source, target) -> tuple[tf.Tensor, tf.Tensor]:
         """Sums the loss over the tokens of some rows, with and without label smoothing."""
-        inputs = {"source": source, "target": shift_right(target)}
-        states = self.model.states(inputs, training=True)  # [B, T, D]
-        states, labels = self._states_and_labels(states, target)
+        states, labels = self._states_and_labels(source, target)
         matrix = tf.cast(self.model.logits_embedding.embeddings, states.dtype)  # [V, D]
         bias = self.model.logits_embedding.bias
         if bias is not None:  # it becomes another column of the matrix, and every state ends in 1
@@ -171,16 +169,14 @@ class TrainingStep:
             matrix = tf.concat([matrix, tf.cast(bias, states.dtype)[:, None]], axis=1)
         return projected_cross_entropy(states, matrix, labels, self.config.label_smoothing)
 
-    def _states_and_labels(self, states, target) -> tuple[tf.Tensor, tf.Tensor]:
-        """Selects the R positions without padding: only these need logits.
-
-        Args:
-            states: [B, T, D], the decoder's states.
-            target: int32 [B, T].
+    def _states_and_labels(self, source, target) -> tuple[tf.Tensor, tf.Tensor]:
+        """Runs the model, and selects the R positions without padding: only these need logits.
 
         Returns:
-            States [R, D] and labels int32 [R].
+            The decoder's states [R, D], and labels int32 [R].
         """
+        inputs = {"source": source, "target": shift_right(target)}
+        states = self.model.states(inputs, training=True)  # [B, T, D]
         not_padding = tf.not_equal(target, PAD_ID)
         return tf.boolean_mask(states, not_padding), tf.boolean_mask(target, not_padding)
 

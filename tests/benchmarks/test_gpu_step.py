@@ -41,7 +41,8 @@ def test_a_step_is_timed_and_its_share_of_the_peak_taken(gpu_step, monkeypatch, 
         ("tensorflow", ["--presets", "base", "huge"], "preset", "'huge'"),
         ("torch", ["--quick"], "KERAS_BACKEND", "torch"),
         ("tensorflow", ["--steps=0"], "--steps", "0"),
-        ("tensorflow", ["--tokens=8", "--length=9"], "--tokens", "8"),
+        ("tensorflow", ["--length=7"], "--row", "64"),
+        ("tensorflow", ["--tokens=63"], "--tokens", "63"),
     ],
 )
 def test_impossible_flags_before_anything_is_measured(

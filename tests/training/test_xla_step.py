@@ -1,41 +1,81 @@
-"""The shapes that batches are padded to. Steps compiled by XLA are in test_xla.py."""
+"""Steps over packed rows, not compiled. test_xla.py compiles them."""
 
-import itertools
+import dataclasses
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.xla_step import bucket_shapes, pad_to_bucket
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.training.step import TrainingStep, zero_sums
+from keras_transformer.training.xla_step import XlaTrainingStep
+from tests.model.test_packing import VOCAB_SIZE, packed, random_pairs
+from tests.small_models import padded
+
+CONFIG = TransformerConfig(
+    vocab_size=VOCAB_SIZE, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
+)
+TRAINING = TrainingConfig(warmup_steps=20, learning_rate_scale=0.1)
 
 
-def test_shapes_by_hand():
-    assert bucket_shapes([2, 4, 10], 25) == [(12, 2), (6, 4), (2, 10)]
-    assert bucket_shapes([2, 4, 10], 25, parts=4) == [(12, 2), (8, 4), (4, 10)]
+class PackedStep(XlaTrainingStep):
+    """A step over packed rows that TensorFlow runs."""
+
+    _gradients = TrainingStep._gradients
+
+
+def batches(steps):
+    """The same pairs in plain rows and in packed ones, with padding in rows and rows of it."""
+    plain, in_rows = [], []
+    for number in range(steps):
+        pairs = random_pairs(9, seed=number)
+        plain.append(tuple(padded(side) for side in zip(*pairs, strict=True)))
+        in_rows.append(packed(pairs, [3, 2, 4, 0], length=40))
+    return plain, in_rows
+
+
+def trained(make_step, of_batches, config=CONFIG, training=TRAINING):
+    """Returns the sums of all steps, and the weights after them."""
+    keras.utils.set_random_seed(3)
+    step = make_step(config, training, tf.distribute.get_strategy())
+    dataset = tf.data.Dataset.from_generator(
+        lambda: iter(of_batches), output_signature=(tf.TensorSpec([None, None], tf.int32),) * 2
+    )
+    sums = step.run(iter(dataset), tf.constant(len(of_batches)), zero_sums())
+    weights = [variable.numpy() for variable in step.model.variables]
+    return tf.nest.map_structure(float, sums), weights
+
+
+def assert_trained_alike(found, expected):
+    (sums, weights), (other_sums, other_weights) = found, expected
+    assert sums.target_positions > sums.target_tokens == other_sums.target_tokens > 0
+    assert sums.source_tokens == other_sums.source_tokens
+    np.testing.assert_allclose(sums.smoothed_loss, other_sums.smoothed_loss, rtol=1e-6)
+    np.testing.assert_allclose(sums.loss, other_sums.loss, rtol=1e-6)
+    np.testing.assert_allclose(sums.gradient_norm, other_sums.gradient_norm, rtol=1e-5)
+    for weight, other in zip(weights, other_weights, strict=True):
+        np.testing.assert_allclose(weight, other, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "shape"),
-    [((12, 2), (12, 1), (12, 2)), ((3, 1), (3, 3), (6, 4)), ((1, 7), (1, 10), (2, 10))],
+    ("settings", "training", "steps"),
+    [
+        ({}, {"accumulate_steps": 2}, 3),
+        pytest.param({}, {}, 20, marks=pytest.mark.slow),
+        pytest.param(
+            {"positions": "rotary", "norm": "pre", "attention_window": 5},
+            {"accumulate_steps": 3, "rematerialize": True, "lora_rank": 2, "clip_norm": 0.5},
+            20,
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
-def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target, shape):
-    sides = [np.full(side, 7, "int32") for side in (source, target)]
-    shapes = bucket_shapes([2, 4, 10], 25)
-    padded = pad_to_bucket(shapes, *(tf.constant(side) for side in sides))
-    for side, larger in zip(sides, padded, strict=True):
-        assert larger.shape == shape
-        rows, length = side.shape
-        np.testing.assert_array_equal(larger[:rows, :length], side)
-        assert np.count_nonzero(larger) == side.size
-
-
-def test_every_batch_of_the_pipeline_has_its_shape(prepared):
-    from pipelines.batching import length_lattice
-    from pipelines.data_set import DataSet
-    from pipelines.metadata import read_metadata
-
-    longest = read_metadata(prepared).splits["train"].longest
-    shapes = bucket_shapes(length_lattice(longest), 64)
-    batches = itertools.islice(DataSet.open(prepared).training_batches(64, seed=1), 30)
-    found = {tuple(side.shape) for batch in batches for side in pad_to_bucket(shapes, *batch)}
-    assert len(found) > 1 and found <= set(shapes)
+def test_packed_steps_equal_plain_ones(settings, training, steps):
+    config = dataclasses.replace(CONFIG, **settings)
+    changed = dataclasses.replace(TRAINING, **training)
+    plain, in_rows = batches(steps)
+    expected = trained(
+        TrainingStep, plain, config, dataclasses.replace(changed, accumulate_steps=1)
+    )
+    assert_trained_alike(trained(PackedStep, in_rows, config, changed), expected)
