@@ -15,27 +15,24 @@ one line}. Every request is logged in one line.
 import asyncio
 import dataclasses
 import functools
-import logging
 import threading
-import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
 from keras_transformer.documents.corrections import Corrections
-from keras_transformer.documents.formats import PLAIN, read_document
-from keras_transformer.documents.lines import check_calibration
-from keras_transformer.documents.segments import Document
-from keras_transformer.documents.xml_source import MOST_MARKUP
-from keras_transformer.errors import InputError, require
+from keras_transformer.documents.formats import PLAIN
+from keras_transformer.errors import require
 from keras_transformer.languages import AUTO
 from keras_transformer.serving import detection
-from keras_transformer.serving.batching import Batcher
-from keras_transformer.serving.bodies import BODY, body_size
 from keras_transformer.serving.corrections import CorrectionService, NoCorrections
-from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
+from keras_transformer.serving.document_service import (
+    DocumentService,
+    TranslatedDocuments,
+    language_in,
+)
+from keras_transformer.serving.errors import check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
     FileAnswer,
@@ -49,22 +46,19 @@ from keras_transformer.serving.libretranslate import (
     with_sources,
 )
 from keras_transformer.serving.limits import Limits
-from keras_transformer.serving.openapi import JSON_TYPE, Route
+from keras_transformer.serving.middleware import Middleware, json_response, origin_of
+from keras_transformer.serving.model_calls import ModelCalls
+from keras_transformer.serving.openapi import Route
 from keras_transformer.serving.requests import (
-    ANY_ORIGIN,
-    DocumentRequest,
     Documents,
-    allows,
-    check_sender,
     parse_attention,
     parse_document,
     parse_translate,
-    read_fields,
+    read_within_limits,
 )
 from keras_transformer.serving.responses import (
-    attention_fields,
+    attention_body,
     count_fields,
-    encoded,
     match_fields,
     sentence_fields,
     shown_card,
@@ -72,25 +66,12 @@ from keras_transformer.serving.responses import (
 )
 
 if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait for
-    from keras_transformer.translate.answer_counts import AnswerCounts
-    from keras_transformer.translate.answers import PairAttention
-    from keras_transformer.translate.translator import Translator
+    from keras_transformer.documents.text_translator import TextTranslator
 
-BATCH_SENTENCES = 64  # in one model call
 MATCHES = 3  # sentences in the translation memory that resemble a text, at most
 FILE_TYPE = "application/octet-stream"  # for documents, which browsers then save as files
-ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
-HEADERS = {
-    "Cache-Control": "no-cache",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-LOG = logging.getLogger(__name__)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Answer = TypeVar("Answer")
 
 
 class Service:
@@ -106,15 +87,14 @@ class Service:
             them as a memory.
 
     Attributes:
-        requests: number of requests answered so far.
-        errors: number of those that were rejected or failed.
-        translations: the batcher for sentences, which counts sentences and batches.
+        http: counts requests and errors.
+        calls: the queues of the model; that for sentences counts them and their batches.
         documents: number of texts of any length translated so far.
     """
 
     def __init__(
         self,
-        translator: "Translator",
+        translator: "TextTranslator",
         limits: Limits,
         host_names: frozenset[str] | None,
         cors_origin: str | None = None,
@@ -127,17 +107,10 @@ class Service:
             self.corrections = CorrectionService(corrections, limits)
         self.terminologies = terminologies or {}
         self.limits = limits
-        self.host_names = host_names
-        self.cors_origin = cors_origin
-        self.requests = 0
-        self.errors = 0
+        self.http = Middleware(host_names, cors_origin)
+        self.calls = ModelCalls(translator.translate, limits)
         self.documents = 0
-        self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
-        # Done for one request at a time, so that an error concerns that request only.
-        self._single_calls = Batcher(call_all, 1, limits.max_waiting)
-        self._attentions = Batcher(call_all, 1, limits.max_waiting)
-        self._detections = Batcher(call_all, 1, limits.max_waiting)
-        self._memory_calls = Batcher(call_all, 1, limits.max_waiting)
+        self._documents = DocumentService(translator, limits)
         self._languages = translator.card.languages
         self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
@@ -149,7 +122,7 @@ class Service:
             routes: the endpoints, routes.ROUTES.
         """
         application = web.Application(
-            middlewares=[self._report, self._guard],
+            middlewares=[self.http.report, self.http.guard],
             client_max_size=self.limits.body_bytes,
         )
         for route in routes:
@@ -159,47 +132,6 @@ class Service:
             else:
                 application.router.add_route(route.method, route.path, handler)
         return application
-
-    @web.middleware
-    async def _report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turns errors into one-line answers, and logs a line for every request."""
-        started = time.monotonic()
-        message = ""
-        try:
-            response = await handler(request)
-        except ConnectionError:
-            raise  # the client has gone
-        except Exception as error:
-            refusal = as_refusal(error, request)
-            message = str(refusal)
-            response = json_response({"error": message}, refusal.status, refusal.headers)
-            self.errors += 1
-        self.requests += 1
-        response.headers.update({**HEADERS, **self._cors_headers(request)})
-        what = f"{request.method} {shown(request.raw_path)} {response.status}"
-        LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
-        return response
-
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Rejects requests from other web pages before processing them."""
-        check_sender(request.headers, self.host_names, self.cors_origin)
-        refusal = request.match_info.http_exception
-        is_preflight = request.method == "OPTIONS" and self._cors_headers(request)
-        if is_preflight and isinstance(refusal, web.HTTPMethodNotAllowed):
-            allowed = {
-                "Access-Control-Allow-Methods": refusal.headers["Allow"],
-                "Access-Control-Allow-Headers": "Content-Type",
-            }
-            return web.Response(status=204, headers=allowed)
-        return await handler(request)
-
-    def _cors_headers(self, request: web.Request) -> dict[str, str]:
-        """Returns the headers that let an allowed page from another origin read the answer."""
-        origin = request.headers.get("Origin")
-        if self.cors_origin is None or not allows(self.cors_origin, origin):
-            return {}
-        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
     async def health(self, request: web.Request) -> web.Response:
         """Reports that the server is up."""
@@ -236,9 +168,9 @@ class Service:
         options = request.options(self._terms(request.terminology))
         if options:  # a prefix or phrases may not suit the model
             work = functools.partial(self.translator.translate, texts, **options)
-            (answers,) = await self._submit(self._single_calls, [work], error_status=400)
+            answers = await self.calls.call(self.calls.single, work, error_status=400)
         else:
-            answers = await self._submit(self.translations, texts)
+            answers = await self.calls.submit(self.calls.sentences, texts)
         translations = []
         for answer in answers:
             best = answer[: request.n_best]
@@ -247,7 +179,7 @@ class Service:
             return {"translations": translations}
         self._require_translations()
         work = functools.partial(self.translator.matches, request.sentences, MATCHES, to=request.to)
-        (found,) = await self._submit(self._memory_calls, [work])
+        found = await self.calls.call(self.calls.memory, work)
         matches = [[match_fields(match) for match in row] for row in found]
         return {"translations": translations, "matches": matches}
 
@@ -267,10 +199,10 @@ class Service:
             translated = await self._translate_documents(documents)
             ((translation,),) = translated.rows
             return {"translation": translation, **count_fields(translated.counts)}
-        self._check_review(request.review_below)
+        self._documents.check_review(request.review_below)
         terms = self._terms(request.terminology)
-        work = functools.partial(self._translate_sentences, request, terms)
-        ((translation, rows, counts),) = await self._submit_document(work, terms)
+        work = functools.partial(self._documents.translate_sentences, request, terms)
+        translation, rows, counts = await self._call_for_document(work, terms)
         self.documents += 1
         sentences = [sentence_fields(row) for row in rows]
         return {"translation": translation, **count_fields(counts), "sentences": sentences}
@@ -296,7 +228,7 @@ class Service:
         if detection.is_available():
             texts = [language_in(text, documents.format) for text in documents.texts]
             work = functools.partial(detect_all, texts)
-            (candidates,) = await self._submit(self._detections, [work])
+            candidates = await self.calls.call(self.calls.detections, work)
         return [detected_language(one, self._languages) for one in candidates]
 
     async def languages(self, request: web.Request) -> web.Response:
@@ -307,14 +239,14 @@ class Service:
         """Detects the language of a text."""
         text = parse_detect(await self._read_fields(request), self.limits)
         work = functools.partial(detection.detect, text)  # an error if no detector is installed
-        (candidates,) = await self._submit(self._detections, [work], error_status=404)
+        candidates = await self.calls.call(self.calls.detections, work, error_status=404)
         return json_response([one._asdict() for one in candidates])
 
     async def translate_file(self, request: web.Request) -> web.Response:
         """Translates a document, and stores it for download."""
         self._require_translations()
         request = request.clone(client_max_size=self.limits.max_file_bytes)
-        fields = await self._read_body(request, self.limits.file_refusal)
+        fields = await read_within_limits(request, self.limits, self.limits.file_refusal)
         await self._refresh_corrections()
         documents, ending = parse_file(fields, self.limits, self._languages)
         texts = [text for text in documents.texts if isinstance(text, str)]
@@ -349,10 +281,9 @@ class Service:
         self, request: web.Request, change: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> web.Response:
         """Changes the corrections; any page may translate if the server says so, but not this."""
-        origin = None if self.cors_origin == ANY_ORIGIN else self.cors_origin
-        check_sender(request.headers, self.host_names, origin)
+        self.http.check_change(request)
         work = functools.partial(change, await self._read_fields(request))
-        (answer,) = await self._submit(self._memory_calls, [work], error_status=400)
+        answer = await self.calls.call(self.calls.memory, work, error_status=400)
         return json_response(answer)
 
     async def _refresh_corrections(self) -> None:
@@ -367,50 +298,12 @@ class Service:
         work = functools.partial(self._attention_body, source, pair.target)
         has_attention = "attention_ids" in self.translator.engine.functions
         status = 500 if has_attention else 400
-        (body,) = await self._submit(self._attentions, [work], error_status=status)
+        body = await self.calls.call(self.calls.attentions, work, error_status=status)
         return json_response(body)
 
     async def _read_fields(self, request: web.Request) -> dict[str, Any]:
-        """Reads the body of a request with texts, within the time limit."""
-        return await self._read_body(request, self.limits.body_refusal)
-
-    async def _read_body(
-        self, request: web.Request, too_large: Callable[[str], RequestError]
-    ) -> dict[str, Any]:
-        """Reads a body, within the time limit; `too_large` makes the error for "SIZE bytes"."""
-        try:
-            async with asyncio.timeout(self.limits.timeout):
-                return await read_fields(request)
-        except TimeoutError:
-            rule = f"the whole body must arrive within {self.limits.time}"
-            raise RequestError(408, f"{rule}. Received: part of it") from None
-        except web.HTTPRequestEntityTooLarge:
-            raise too_large(body_size(request)) from None
-        except web.RequestPayloadError:
-            rule = "must be encoded as its headers declare"
-            raise InputError(None, rule, "one that is not, or only part of it", BODY) from None
-
-    async def _submit(
-        self, batcher: Batcher, items: list[Any], error_status: int = 500
-    ) -> list[Any]:
-        """Returns a batcher's answers to `items`, within the time limit.
-
-        Args:
-            batcher: calls the model.
-            items: the input of its function.
-            error_status: the HTTP status for an InputError from the model.
-        """
-        try:
-            async with asyncio.timeout(self.limits.timeout):
-                return await batcher.submit(items)
-        except InputError as error:
-            raise RequestError(error_status, str(error)) from None
-        except TimeoutError:
-            message = f"the model took more than {self.limits.time}"
-            raise RequestError(504, message) from None
-        except asyncio.QueueFull:
-            message = f"{self.limits.max_waiting} requests are already waiting: try again"
-            raise RequestError(503, message, {"Retry-After": "1"}) from None
+        """Reads the body of a request with texts."""
+        return await read_within_limits(request, self.limits, self.limits.body_refusal)
 
     def _require_translations(self) -> None:
         """Rejects documents if the model does not translate."""
@@ -438,11 +331,6 @@ class Service:
             rule = f"must be given for documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
 
-    def _check_review(self, review_below: float) -> None:
-        """Rejects a review if the model cannot judge its translations."""
-        if review_below:
-            check_calibration(self.translator, "review_below", review_below)
-
     def _terms(self, name: str | None) -> dict[str, str] | None:
         """Returns the terms of a named terminology; None means the first one, "" means no terms."""
         if name is None:
@@ -452,150 +340,31 @@ class Service:
         require(name in names, "terminology", rule, shown(name))
         return self.terminologies.get(name)
 
-    async def _submit_document(
-        self, work: Callable[[], Any], terms: dict[str, str] | None
-    ) -> list[Any]:
+    async def _call_for_document(
+        self, work: Callable[[], Answer], terms: dict[str, str] | None
+    ) -> Answer:
         """Translates a document; required terms may not fit into its sentences."""
-        return await self._submit(self._single_calls, [work], error_status=400 if terms else 500)
+        status = 400 if terms else 500
+        return await self.calls.call(self.calls.single, work, error_status=status)
 
-    async def _translate_documents(self, documents: Documents) -> "TranslatedDocuments":
+    async def _translate_documents(self, documents: Documents) -> TranslatedDocuments:
         """Translates documents within the time limit."""
-        self._check_review(documents.review_below)
+        self._documents.check_review(documents.review_below)
         terms = self._terms(documents.terminology)
         given_up = threading.Event()
-        work = functools.partial(self._translations_of, documents, terms, given_up)
+        work = functools.partial(self._documents.translations_of, documents, terms, given_up)
         try:
-            (translated,) = await self._submit_document(work, terms)
+            translated = await self._call_for_document(work, terms)
         finally:
             given_up.set()  # the time is over, or the client has gone
         self.documents += len(documents.texts)
         return translated
-
-    def _translations_of(
-        self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
-    ) -> "TranslatedDocuments":
-        """Translates documents.
-
-        When `given_up` is set, the sentences that are left are not translated, and an error is
-        raised.
-        """
-        counts = self.translator.new_counts(documents.review_below)
-        translators = self.translator.document_translators(
-            documents.count,
-            documents.language,
-            terminology=terms,
-            to=documents.to,
-            counts=counts,
-            confidence=documents.review_below > 0,
-        )
-        rows, left = [], Counter()
-        for text in documents.texts:
-            first = translators[0]
-            document = document_of(
-                text,
-                documents.format,
-                first.language,
-                first.target,
-                self.limits.markup,
-                documents.review_below,
-            )
-            if isinstance(text, bytes):
-                self.limits.check_texts(["".join(one.text for one in document.segments)])
-            translations = [until(given_up, each.translate(document.parts)) for each in translators]
-            if isinstance(text, bytes):
-                rows.append([b"".join(document.written(parts)) for parts in translations])
-            else:
-                rows.append(["".join(parts) for parts in translations])
-            left.update(document.left)
-        return TranslatedDocuments(rows, counts, dict(+left))
-
-    def _translate_sentences(
-        self, request: DocumentRequest, terms: dict[str, str] | None
-    ) -> tuple[str, list, "AnswerCounts"]:
-        """Returns the translation of plain text, its sentences, and their counts."""
-        counts = self.translator.new_counts(request.review_below)
-        translator = self.translator.document_translator(
-            terminology=terms, to=request.to, counts=counts, confidence=True
-        )
-        document = document_of(request.document, request.format, translator.language)
-        return *translator.translate_sentences(document.parts), counts
 
     def _attention_body(self, source: str, target: str) -> bytes:
         """Computes attention as JSON; this is slow, and must not run in the event loop."""
         return attention_body(self.translator.attention(source, target))
 
 
-def call_all(works: list[Callable[[], Any]]) -> list[Any]:
-    """Calls each function, and returns the results."""
-    return [work() for work in works]
-
-
 def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
     """Detects the language of each text."""
     return [detection.detect(text) for text in texts]
-
-
-def until(given_up: threading.Event, parts: Iterator[str]) -> Iterator[str]:
-    """Yields the parts of a translation; raises an error when nobody waits for it any longer."""
-    for part in parts:
-        if given_up.is_set():
-            raise RequestError(504, "nobody waits for the translation")
-        yield part
-
-
-class TranslatedDocuments(NamedTuple):
-    """The translations of documents."""
-
-    rows: list[list[str | bytes]]  # the best translations of each document, the best first
-    counts: "AnswerCounts"  # of the answers to their sentences; equal ones count once
-    left: dict[str, int]  # pieces that stay as they are, by kind
-
-
-def document_of(
-    text: str | bytes,
-    format: str,
-    language: str,
-    target: str | None = None,
-    most_markup: int = MOST_MARKUP,
-    review_below: float = 0.0,
-) -> Document:
-    """Reads a document during a model call, where an InputError would count as the model's."""
-    try:
-        return read_document(text, format, language, None, target, most_markup, review_below)
-    except InputError as error:
-        raise RequestError(400, str(error)) from None
-
-
-def language_in(text: str, format: str) -> str:
-    """Returns the text of a document without its markup, to detect its language."""
-    document = document_of(text, format, "en")  # neither sentences nor their language are needed
-    return "\n".join(segment.text for segment in document.segments)
-
-
-def origin_of(request: web.Request) -> str:
-    """Returns the address at which the client reaches the server, possibly through a proxy."""
-    scheme = request.headers.get("X-Forwarded-Proto", request.scheme)
-    host = request.headers.get("X-Forwarded-Host", request.host)
-    return f"{scheme}://{host}"
-
-
-def json_response(
-    content: Any, status: int = 200, headers: dict[str, str] | None = None
-) -> web.Response:
-    """Makes a response from a JSON value, or from bytes that are already JSON."""
-    body = content if isinstance(content, bytes) else encoded(content)
-    return web.Response(
-        body=body, status=status, headers=headers, content_type=JSON_TYPE, charset="utf-8"
-    )
-
-
-def attention_body(attention: "PairAttention") -> bytes:
-    """Returns the attention for one pair as JSON.
-
-    Raises:
-        RequestError: 413 if the answer would have too many weights.
-    """
-    count = attention.encoder.size + attention.decoder.size + attention.memory.size
-    rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: send a shorter sentence"
-    check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
-    return encoded(attention_fields(attention))

@@ -3,10 +3,11 @@
 An InputError here is the sender's mistake; errors.as_refusal answers it with status 400.
 """
 
+import asyncio
 import dataclasses
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,8 +18,8 @@ from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json, shown
 from keras_transformer.files.json_files import parse_json
-from keras_transformer.serving.bodies import BODY, read_body
-from keras_transformer.serving.errors import check
+from keras_transformer.serving.bodies import BODY, body_size, read_body
+from keras_transformer.serving.errors import RequestError, check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translate.terminology import terms_in
@@ -191,6 +192,23 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     if not isinstance(content, dict):  # only then is the whole content written as JSON again
         raise InputError(None, "must be a JSON object", shown(content), BODY)
     return content
+
+
+async def read_within_limits(
+    request: web.Request, limits: Limits, too_large: Callable[[str], RequestError]
+) -> dict[str, Any]:
+    """Reads a body, within the time limit; `too_large` makes the error for "SIZE bytes"."""
+    try:
+        async with asyncio.timeout(limits.timeout):
+            return await read_fields(request)
+    except TimeoutError:
+        rule = f"the whole body must arrive within {limits.time}"
+        raise RequestError(408, f"{rule}. Received: part of it") from None
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(body_size(request)) from None
+    except web.RequestPayloadError:
+        rule = "must be encoded as its headers declare"
+        raise InputError(None, rule, "one that is not, or only part of it", BODY) from None
 
 
 def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateRequest:

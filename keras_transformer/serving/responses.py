@@ -12,8 +12,11 @@ import numpy as np
 from keras_transformer.attention.views import word_labels
 from keras_transformer.documents.memory import Match
 from keras_transformer.documents.translation import SentenceAnswer
+from keras_transformer.serving.errors import check
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import PairAttention, Translation
+
+ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,6 +261,18 @@ def attention_fields(attention: PairAttention) -> dict[str, Any]:
         **lists,
         "alignment": attention.alignment.tolist(),
     }
+
+
+def attention_body(attention: PairAttention) -> bytes:
+    """Returns the attention for one pair as JSON.
+
+    Raises:
+        RequestError: 413 if the answer would have too many weights.
+    """
+    count = attention.encoder.size + attention.decoder.size + attention.memory.size
+    rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: send a shorter sentence"
+    check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
+    return encoded(attention_fields(attention))
 
 
 def encoded(value: Any) -> bytes:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from keras_transformer.serving.application import FILE_TYPE, Service, json_response
+from keras_transformer.serving.application import FILE_TYPE, Service
 from keras_transformer.serving.corrections import (
     CorrectionAnswer,
     CorrectionRequest,
@@ -21,6 +21,7 @@ from keras_transformer.serving.libretranslate import (
     LibreTranslateAnswer,
     LibreTranslateRequest,
 )
+from keras_transformer.serving.middleware import json_response
 from keras_transformer.serving.openapi import Route, openapi_document
 from keras_transformer.serving.requests import AttentionRequest, DocumentRequest, TranslateRequest
 from keras_transformer.serving.responses import (

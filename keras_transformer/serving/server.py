@@ -18,9 +18,10 @@ from keras_transformer.documents.corrections import Corrections
 from keras_transformer.errors import InputError, reason
 from keras_transformer.language_codes import Direction
 from keras_transformer.languages import ModelLanguages
-from keras_transformer.serving.application import LOG, Service
+from keras_transformer.serving.application import Service
 from keras_transformer.serving.errors import shown
 from keras_transformer.serving.limits import Limits
+from keras_transformer.serving.middleware import LOG
 from keras_transformer.serving.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ def serve(
         LOG.warning("everyone who can reach this server can change its corrections")
     asyncio.run(_serve(service, listening, host))
     return {
-        "requests": service.requests,
-        "errors": service.errors,
-        "sentences": service.translations.items,
-        "batches": service.translations.calls,
+        "requests": service.http.requests,
+        "errors": service.http.errors,
+        "sentences": service.calls.sentences.items,
+        "batches": service.calls.sentences.calls,
         "documents": service.documents,
         "seconds": round(time.monotonic() - started, 3),
     }

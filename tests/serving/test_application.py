@@ -15,8 +15,9 @@ import pytest
 
 from keras_transformer.documents import translation as translation_of_documents
 from keras_transformer.errors import InputError
-from keras_transformer.serving import application
-from keras_transformer.serving.application import Service, language_in
+from keras_transformer.serving import application, model_calls, responses
+from keras_transformer.serving.application import Service
+from keras_transformer.serving.document_service import language_in
 from keras_transformer.serving.limits import Limits
 from tests.refusals import check_message
 from tests.serving.conftest import translation
@@ -269,7 +270,7 @@ def test_attention(translator):
 
 def test_attention_that_is_too_much(translator, monkeypatch):
     # 2 layers of 2 heads of 5 x 5, 6 x 6 and 6 x 5 pieces
-    monkeypatch.setattr(application, "ANSWER_WEIGHTS", 363)
+    monkeypatch.setattr(responses, "ANSWER_WEIGHTS", 363)
     status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
     assert status == 413
     assert "363 weights" in body.decode() and "Received: one of 364" in body.decode()
@@ -382,7 +383,7 @@ def test_failing_model(translator, caplog, error, message):
             assert await answer.json() == {"error": message}
         translator.before_call = lambda: None
         assert (await client.post("/translate", json={"text": "a"})).status == 200
-        return service.requests, service.errors
+        return service.http.requests, service.http.errors
 
     assert served(translator, scenario) == (3, 2)
     assert all(record.exc_info is None for record in caplog.records)
@@ -396,7 +397,7 @@ def test_concurrent_requests_are_translated_together(translator):
             assert (await client.get("/healthz")).status == 200, "the model does not hold it up"
             posts = [client.post("/translate", json={"text": f"{i}"}) for i in range(8)]
             others = [asyncio.create_task(post) for post in posts]
-            while len(service.translations._jobs) < 8:
+            while len(service.calls.sentences._jobs) < 8:
                 await asyncio.sleep(0)
             go_on.set()
             answers = await asyncio.gather(first, *others)
@@ -410,7 +411,7 @@ def test_concurrent_requests_are_translated_together(translator):
 
 @pytest.fixture
 def timeouts(monkeypatch):
-    """The timeouts that the application has set, as none of them is to pass by itself."""
+    """The timeouts of calls of the model, as none of them is to pass by itself."""
     made = []
 
     def timeout(seconds):
@@ -418,7 +419,7 @@ def timeouts(monkeypatch):
         return made[-1]
 
     patched = types.SimpleNamespace(**vars(asyncio) | {"timeout": timeout})
-    monkeypatch.setattr(application, "asyncio", patched)
+    monkeypatch.setattr(model_calls, "asyncio", patched)
     return made
 
 
@@ -433,7 +434,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
             assert slow.status == 504
             assert "60 seconds" in (await slow.json())["error"]
             waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
-            while not service.translations._jobs:
+            while not service.calls.sentences._jobs:
                 await asyncio.sleep(0)
             patience = timeouts[-1]
             refused = await client.post("/translate", json={"text": "refused"})

@@ -542,7 +542,7 @@ def test_documents_are_counted(translator):
         async with client_of(service) as client:
             for fields in ({"q": ["a", "b"]} | PAIR, {"document": "a"}, {"document": "a" * 10}):
                 await client.post("/translate", json=fields)
-        return service.documents, service.errors
+        return service.documents, service.http.errors
 
     assert asyncio.run(run()) == (3, 1)
 
