@@ -439,19 +439,21 @@ function paragraph(answer) {
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
 }
 
-/** How a sentence is marked: from the translation memory, without a term, or doubtful. */
+/** How a sentence is marked: from the translation memory; without a term, doubtful, or both. */
 function markOf({ from_memory, without_terms, confidence }) {
   if (from_memory) {
     return { class: "sentence remembered", title: "From the translation memory" };
   }
+  const classes = ["sentence"], titles = [];
   if (without_terms) {
-    return { class: "sentence lacking", title: "Lacks a term, which did not fit" };
+    classes.push("lacking");
+    titles.push("Lacks a term, which did not fit");
   }
   if (confidence < REVIEW_BELOW) { // false without a confidence
-    const title = `May be wrong: good with a probability of ${Math.round(confidence * 100)}%`;
-    return { class: "sentence doubtful", title };
+    classes.push("doubtful");
+    titles.push(`May be wrong: good with a probability of ${Math.round(confidence * 100)}%`);
   }
-  return {};
+  return titles.length ? { class: classes.join(" "), title: titles.join(". ") } : {};
 }
 
 /** The translation so far. */

@@ -1005,10 +1005,14 @@ def test_a_doubtful_translation_is_marked(page, translator):
 
 def test_a_translation_without_a_term_is_marked(page, translator):
     expect(page.locator("#lacking")).to_be_hidden()
-    translator.lacking = ("a cat.",)
-    sentences = translate(page, "a cat. a dog.")
-    expect(page.locator(".lacking")).to_have_count(1)
+    translator.lacking = ("a cat.", "a hen.")
+    translator.confidences = {"a hen.": 0.2}
+    sentences = translate(page, "a cat. a dog. a hen.")
+    expect(page.locator(".lacking")).to_have_count(2)
     expect(sentences.first).to_have_attribute("title", "Lacks a term, which did not fit")
+    title = "Lacks a term, which did not fit. May be wrong: good with a probability of 20%"
+    expect(sentences.last).to_have_attribute("title", title)
+    expect(page.locator(".lacking.doubtful")).to_have_count(1)
     expect(page.locator("#lacking")).to_be_visible()
 
 
