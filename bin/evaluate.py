@@ -14,7 +14,6 @@ from command_files import check_output_flag
 from command_flags import define_flags, flag_values
 from command_model import define_model_flags, given_search_flags, load_model, open_model_flags
 
-from keras_transformer.errors import require
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 
@@ -27,9 +26,8 @@ define_flags(EvaluationConfig, "scores")
 def main():
     started = time.monotonic()
     check_output_flag("output")
-    is_free = not (FLAGS.choose_alpha and FLAGS["alpha"].present)
-    require(is_free, "alpha", "must not be given with --choose_alpha", FLAGS.alpha)
     config = EvaluationConfig(**flag_values(EvaluationConfig))
+    config.check_alpha(FLAGS.alpha if FLAGS["alpha"].present else None)
     stored = open_model_flags()
     data = DataSet.open(FLAGS.data_dir)
     config.check(data)

@@ -98,6 +98,11 @@ class EvaluationConfig:
             is_possible = CHOOSING_SPLIT in metadata.splits or not getattr(self, name)
             require(is_possible, name, rule, ", ".join(metadata.splits))
 
+    def check_alpha(self, alpha: float | None) -> None:
+        """Raises an InputError if a length penalty is given, and is to be chosen."""
+        is_free = not self.choose_alpha or alpha is None
+        require(is_free, "alpha", "must not be given with choose_alpha", alpha)
+
 
 def evaluate_on(
     data: DataSet,

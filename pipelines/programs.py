@@ -157,10 +157,8 @@ def evaluate(
 
     _check_path(data_dir, "data_dir")
     check_options(options)
-    alpha = options.get("alpha")
-    is_free = not choose_alpha or alpha is None
-    require(is_free, "alpha", "must not be given with choose_alpha", alpha)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
+    config.check_alpha(options.get("alpha"))
     data = DataSet.open(data_dir)
     config.check(data)
     stored = open_model(ModelPath(model_dir, checkpoint, adapter, argument="model_dir"))

@@ -94,7 +94,7 @@ def test_alpha_is_chosen_or_given(call_program, prepared, untrained):
     arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--choose_alpha"]
     done = call_program("evaluate", *arguments, "--alpha=1")
     assert done.code == 1
-    check_line(done.errors, "--alpha", "1.0", "--choose_alpha")
+    check_line(done.errors, "--alpha", "1.0", "choose_alpha")
 
 
 def test_a_gpu_that_is_not_there(call_program, prepared, untrained):
