@@ -16,6 +16,7 @@ and at the end, for the model without adapter (scale 0), and for each of --scale
     scale                   of the adapter's updates
     own, general            BLEU of the test files, and of the test split
     as_corrected            share of the corrections' own sentences that come out as corrected
+    with_memory             the same, with the corrections as a translation memory, too
     seconds, longest        median and longest time of a correction, with the update of the weights
                             for decoding, in processor time of all threads; without the first three,
                             in which graphs are traced
@@ -100,6 +101,9 @@ def scores(translator, tests: dict[str, list[tuple[str, str]]]) -> dict[str, flo
         if name == "as_corrected":
             same = sum(map(operator.eq, outputs, references))
             results[name] = round(same / len(pairs), 3)
+            remembered = translations(translator.with_memory(dict(pairs)), list(sources))
+            same = sum(map(operator.eq, remembered, references))
+            results["with_memory"] = round(same / len(pairs), 3)
         else:
             results[name] = score(outputs, list(references))
     return results
