@@ -38,12 +38,19 @@ def main():
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--precision", default="bfloat16", choices=["float32", "bfloat16"])
     parser.add_argument("--matmul_size", type=int, default=8192, help="for measuring the peak")
+    parser.add_argument(
+        "--replicas", type=int, default=1, help="logical devices to split it into, with TensorFlow"
+    )
+    parser.add_argument(
+        "--replica_gib", type=int, default=16, help="memory of each of them, on a GPU"
+    )
     parser.add_argument("--quick", action="store_true", help="use tiny sizes, for a trial run")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.presets, arguments.vocab_size, arguments.matmul_size = ["tiny"], 500, 256
         arguments.tokens, arguments.length, arguments.row, arguments.steps = 128, 8, 16, 2
-    check_positive(arguments, "tokens", "length", "row", "steps", "matmul_size")
+    numbers = ("tokens", "length", "row", "steps", "matmul_size", "replicas", "replica_gib")
+    check_positive(arguments, *numbers)
     is_multiple = arguments.row % arguments.length == 0
     require(is_multiple, "--row", "must be a multiple of --length", arguments.row)
     least = arguments.row
@@ -55,11 +62,16 @@ def main():
     backend = os.environ["KERAS_BACKEND"]
     engine = {"jax": Jax, "tensorflow": TensorFlow}.get(backend)
     require(engine is not None, "KERAS_BACKEND", "must be jax or tensorflow", backend)
+    is_possible = arguments.replicas == 1 or engine is TensorFlow
+    require(is_possible, "--replicas", "must be 1 with JAX", arguments.replicas)
+    if arguments.replicas > 1:
+        TensorFlow.split(arguments.replicas, arguments.replica_gib)
     peak = matmul_peak(engine, arguments.matmul_size, arguments.precision)
     log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
     rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}
     facts = {"backend": backend, "device": engine.device()}
-    settings = {name: getattr(arguments, name) for name in ("tokens", "length", "row", "precision")}
+    names = ("tokens", "length", "row", "precision", "replicas")
+    settings = {name: getattr(arguments, name) for name in names}
     print(json.dumps({**facts, **settings, "matmul_peak_flops_per_second": peak, **rows}))
 
 
@@ -221,7 +233,20 @@ class Jax:
 
 
 class TensorFlow:
-    """This library's training step, compiled by XLA."""
+    """This library's training step, compiled by XLA, on one device or on parts of it."""
+
+    strategy = None  # of one device
+
+    @classmethod
+    def split(cls, replicas, gib):
+        """Splits the device into logical ones, for a mirrored strategy."""
+        import tensorflow as tf
+
+        kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+        limit = 1024 * gib if kind == "GPU" else None  # a CPU takes none
+        parts = [tf.config.LogicalDeviceConfiguration(memory_limit=limit) for _ in range(replicas)]
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices(kind)[0], parts)
+        cls.strategy = tf.distribute.MirroredStrategy([f"{kind}:{n}" for n in range(replicas)])
 
     @staticmethod
     def device():
@@ -253,14 +278,15 @@ class TensorFlow:
 
         return lambda: chain(matrix).numpy()
 
-    @staticmethod
-    def step(config, training, source, target, row):
+    @classmethod
+    def step(cls, config, training, source, target, row):
         import tensorflow as tf
 
         from keras_transformer.training.step import zero_sums
         from keras_transformer.training.xla_step import XlaTrainingStep
 
-        step = XlaTrainingStep(config, training, tf.distribute.get_strategy())
+        strategy = cls.strategy or tf.distribute.get_strategy()
+        step = XlaTrainingStep(config, training, strategy)
         packed = (source.reshape(-1, row), target.reshape(-1, row))
         batches = iter(tf.data.Dataset.from_tensors(packed).repeat())
         return lambda count: step.run(batches, tf.constant(count), zero_sums()).loss.numpy()

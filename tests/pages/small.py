@@ -39,6 +39,7 @@ WORDS_NOT_RUN = {
     "http.server": "it serves until it is stopped",
     "--runtime=node_modules/onnxruntime-web/dist": "the tests of the page in a browser have it",
     "--device=cuda": "there is no GPU",
+    "benchmarks/gpu.py": "there is no GPU; its test runs small programs",
     "benchmarks/gpu_step.py": "there is no GPU; its tests run it on the CPU",
     "benchmarks/sport_captions.py": "it needs Multi30k; own.* are there",
     "benchmarks/training.py": "PyTorch is an extra",
@@ -48,6 +49,7 @@ WORDS_NOT_RUN = {
 }
 # Samples of Python with one of these words are not run, and why.
 SAMPLES_NOT_RUN = {
+    "nvidia.cublas": "NVIDIA's libraries are not installed",
     "tensorflow_serving": "TF Serving is another server",
     '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/model/test_jax.py uses it",
 }
