@@ -80,6 +80,7 @@ class Adaptation:
         self._vocabulary_dir = vocabulary_dir
         self._store = store
         self._saved = saved
+        self._listed = dict(learner.learnt)  # what the file of learnt corrections has
 
     @property
     def checkpoint(self) -> str | None:
@@ -118,21 +119,22 @@ class Adaptation:
             update_stacks(compiled.weights, self.learner.step.model)
 
     def save(self) -> None:
-        """Writes the adapter and the list of what it has learnt, if it learnt anything new.
+        """Writes the adapter and the list of what it has learnt, as far as they have changed.
 
         Raises:
             OSError: if they cannot be written; the last complete checkpoint is unchanged.
         """
         latest, steps = self._store.latest, self.learner.steps
         saved_steps = 0 if latest is None else latest.step
-        if steps == saved_steps:
-            return
-        if latest is None:
-            create_or_check(self.adapter_dir, self.description, self._vocabulary_dir)
-        self._store.save(self._saved, steps)
-        # If the process is killed before this, it learns the last corrections again.
-        lines = [f"{source}\t{target}\n" for source, target in self.learner.learnt.items()]
-        write_file(self.adapter_dir / LEARNT_FILE, "".join(lines))
+        if steps != saved_steps:
+            if latest is None:
+                create_or_check(self.adapter_dir, self.description, self._vocabulary_dir)
+            self._store.save(self._saved, steps)
+        if self.learner.learnt != self._listed:
+            # If the process is killed before this, it learns the last corrections again.
+            lines = [f"{source}\t{target}\n" for source, target in self.learner.learnt.items()]
+            write_file(self.adapter_dir / LEARNT_FILE, "".join(lines))
+            self._listed = dict(self.learner.learnt)
 
 
 def adapt(

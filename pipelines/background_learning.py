@@ -2,11 +2,11 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from absl import logging
 
-from keras_transformer.documents.corrections import Corrections
+from keras_transformer.documents.corrections import Correction, Corrections
 from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.errors import InputError
 from pipelines.adaptation import Adaptation
@@ -30,6 +30,7 @@ class BackgroundLearner:
         self._translator = translator
         self._corrections = corrections
         self._version = 0  # of the corrections, up to which there is nothing left to learn
+        self._known = self._coded(corrections.all())
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -49,11 +50,9 @@ class BackgroundLearner:
     def learn_next(self) -> bool:
         """Learns the oldest correction that is new; returns False if there is none."""
         version = self._corrections.version
-        coded = self._corrections.languages.coded
-        changed = {
-            coded(each.source, each.direction): each.translation
-            for each in self._corrections.since(self._version)
-        }
+        changed = self._coded(self._corrections.since(self._version))
+        if version != self._version:
+            self._forget_removed()
         for source, target in self._adaptation.news_in(changed).items():
             if self._adaptation.learner.fits(source, target):
                 self._adaptation.learn({source: target})
@@ -61,6 +60,20 @@ class BackgroundLearner:
                 return True
         self._version = version
         return False
+
+    def _forget_removed(self) -> None:
+        """Forgets corrections that were removed since this was called before.
+
+        Others that were learnt, but are not in this file, were never in it, and stay.
+        """
+        known = self._coded(self._corrections.all())
+        self._adaptation.learner.forget(self._known.keys() - known.keys())
+        self._known = known
+
+    def _coded(self, corrections: Iterable[Correction]) -> dict[str, str]:
+        """Returns translations by source, with the codes that the model reads."""
+        coded = self._corrections.languages.coded
+        return {coded(each.source, each.direction): each.translation for each in corrections}
 
 
 @contextlib.contextmanager

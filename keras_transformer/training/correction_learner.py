@@ -8,7 +8,7 @@ sample is from the last few corrections, which have been repeated least. Only an
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,11 +75,19 @@ class CorrectionLearner:
 
     def remember(self, corrections: Mapping[str, str]) -> None:
         """Adds corrections to those that are learnt already: they are only repeated."""
+        self.forget(corrections)  # the last one learnt is the last in the order
         for source, target in corrections.items():
-            self.learnt.pop(source, None)  # the last one learnt is the last in the order
-            self._pairs.pop(source, None)
             self.learnt[source] = target
             self._pairs[source] = self._pair(source, target)
+
+    def forget(self, sources: Iterable[str]) -> None:
+        """Removes corrections that were learnt: they are no longer repeated.
+
+        This does not undo what they have changed in the weights.
+        """
+        for source in sources:
+            self.learnt.pop(source, None)
+            self._pairs.pop(source, None)
 
     def learn(self, corrections: Mapping[str, str]) -> float:
         """Learns the corrected translations of some sources, usually of one.

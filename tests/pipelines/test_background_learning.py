@@ -62,6 +62,12 @@ def test_what_is_new_is_learnt_the_oldest_first(parts):
     assert learner.learn_next() and not learner.learn_next()
     assert adaptation.learner.learnt == {PAIRS[0][0]: "die katze", PAIRS[1][0]: PAIRS[1][1]}
 
+    assert corrections.remove(PAIRS[0][0], DIRECTION) == 1 and not learner.learn_next()
+    assert adaptation.learner.learnt == {PAIRS[1][0]: PAIRS[1][1]}
+    adaptation.save()
+    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    assert lines == "\t".join(PAIRS[1]) + "\n"
+
     after = decoding_weights(translator)
     assert any(not np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     with adaptation.mean.in_place():

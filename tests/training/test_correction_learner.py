@@ -66,6 +66,17 @@ def test_a_batch_has_the_correction_earlier_ones_and_other_text():
     assert len(drawn) == 3  # each step draws anew
 
 
+def test_what_is_forgotten_is_not_repeated():
+    step = RecordedBatches()
+    learner = make_learner(step, steps=3, earlier=4)
+    learner.remember({"a": "A", "b": "B"})
+    learner.forget(["a", "never learnt"])
+    learner.learn({"new": "NEW"})
+    for source, _ in step.batches:
+        assert set(texts_of(source)) == {"new", "b"}
+    assert learner.learnt == {"b": "B", "new": "NEW"}
+
+
 def test_half_of_the_earlier_ones_are_recent():
     step = RecordedBatches()
     learner = make_learner(step, steps=50, earlier=4)
