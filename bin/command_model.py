@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from absl import flags, logging
 from command_files import FILES_OF_LINES, lines_of_file
 from command_flags import define_flag
+from command_help import ADVANCED
 
 from keras_transformer.errors import require
 from keras_transformer.fields import one_of, options_of
 from keras_transformer.files.paths import to_path
 from keras_transformer.search.config import DecodingConfig
-from keras_transformer.store.model_path import DEVICES
+from keras_transformer.store.model_path import DEVICES, XLA
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -50,6 +51,12 @@ def define_model_flags(takes_exports: bool = True) -> None:
             "one."
         )
         define("device", Annotated[str, one_of(*DEVICES)], default="auto", help=help)
+        help = (
+            "on: XLA compiles searches, which takes seconds for each shape of a batch; auto: where "
+            "searches become faster, in the background; off: never."
+        )
+        define("xla", Annotated[str, one_of(*XLA)], default="auto", help=help)
+        ADVANCED.add("xla")
     kinds = typing.get_type_hints(DecodingConfig, include_extras=True)
     for name, field in search_fields().items():
         if takes_exports or name not in WITHOUT_EFFECT:
@@ -105,14 +112,14 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
     (flag,) = used
     path = values[flag].value
     weights = {name: values[name].value for name in ("checkpoint", "adapter", "adapter_scale")}
-    device = values["device"].value if "device" in values else "auto"
+    computed = {name: values[name].value for name in ("device", "xla") if name in values}
     if flag == "saved_model":
         require_unset(weights)
-        stored = open_model(ModelPath(path, device=device, argument=flag))
+        stored = open_model(ModelPath(path, **computed, argument=flag))
         rule = "must be an export; this is a model directory or a .keras file: --model_dir"
         require(stored.is_export, flag, rule, path)
     else:
-        stored = open_model(ModelPath(path.split(","), **weights, device=device, argument=flag))
+        stored = open_model(ModelPath(path.split(","), **weights, **computed, argument=flag))
         rule = "must be a model directory or a .keras file; this is an export: --saved_model"
         require(not stored.is_export, flag, rule, path)
     stored.check_options(search_options())

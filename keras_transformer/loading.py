@@ -19,6 +19,7 @@ def load(
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
     device: str = "auto",
+    xla: str = "auto",
     **options: Any,
 ) -> TextTranslator:
     """Loads a trained model to translate and score texts, and to inspect its attention.
@@ -41,6 +42,8 @@ def load(
         device: where it translates: "cuda" for an NVIDIA GPU, "cpu" without one, or "auto" for a
             GPU if there is one. TensorFlow's choice is for the whole process, and must be made
             before it uses a GPU. CTranslate2 computes in float16 on a GPU.
+        xla: whether XLA compiles searches: "auto" where that is faster, in the background; "on" for
+            all, each when its shape comes first; "off" for none. Translations are the same.
         options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, early_stopping, n_best, sampling, min_length,
             no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, take
@@ -55,7 +58,7 @@ def load(
         InputError: if there is no such model or device, or the model does not support the options.
     """
     check_options(options)
-    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device))
+    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device, xla))
     return cast(TextTranslator, translator_of(stored, options))
 
 
@@ -65,6 +68,7 @@ def load_parser(
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
     device: str = "auto",
+    xla: str = "auto",
     **options: Any,
 ) -> Parser:
     """Loads a parsing model; the arguments are those of `load`.
@@ -73,7 +77,7 @@ def load_parser(
         InputError: as for `load`, and for a translation model.
     """
     check_options(options)
-    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device))
+    stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device, xla))
     task = "translation" if stored.description is None else stored.description.task
     require(task == "parsing", "path", "must be a parsing model", f"{path}, a {task} model")
     return cast(Parser, translator_of(stored, options))

@@ -25,7 +25,7 @@ from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.search import tensorflow_engine
-from keras_transformer.search.config import TASKS
+from keras_transformer.search.config import TASKS, SamplingConfig
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
 from keras_transformer.store.ensemble import Ensemble
@@ -546,6 +546,8 @@ def test_an_option_that_there_is_not(places, holder):
         ({"forbidden_phrases": ["a", 3]}, "forbidden_phrases[1]", 3),
         ({"device": "gpu"}, "device", '"gpu"'),
         ({"device": "cuda"}, "device", "no GPU"),
+        ({"xla": "yes"}, "xla", '"yes"'),
+        ({"xla": "on", "sampling": SamplingConfig()}, "xla", "on"),
     ],
 )
 def test_options_of_other_values(places, options, argument, received):

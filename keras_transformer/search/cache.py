@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 NOT_WRITTEN = -1  # the origin at future positions
 
@@ -14,6 +15,40 @@ class KeysValues(NamedTuple):
     values: tf.Tensor  # float32 [B, H, ..., d_v]
 
 
+class Pool(KeysValues):
+    """The keys and values of the target positions so far, [B, H, C, K, d] each.
+
+    A new position is written into the memory of the pool; see `written`.
+    """
+
+    @classmethod
+    def empty(cls, shape: list, key_width: int, value_width: int) -> "Pool":
+        """Makes a pool of [*shape, d_k] and [*shape, d_v]; shape is [B, H, 1, K]."""
+        return cls(empty_pool([*shape, key_width]), empty_pool([*shape, value_width]))
+
+    def with_position(self, keys: tf.Tensor, values: tf.Tensor, position: tf.Tensor) -> "Pool":
+        """Writes a position, an int32 scalar below C: keys and values [B, H, K, d]."""
+        return Pool(written(self.keys, keys, position), written(self.values, values, position))
+
+
+class XlaPool(Pool):
+    """A pool in a program compiled by XLA, which reuses the memory by itself.
+
+    XLA has neither of the operations that TensorFlow needs for that.
+    """
+
+    @classmethod
+    def empty(cls, shape: list, key_width: int, value_width: int) -> "XlaPool":
+        return cls(tf.zeros([*shape, key_width]), tf.zeros([*shape, value_width]))
+
+    def with_position(self, keys: tf.Tensor, values: tf.Tensor, position: tf.Tensor) -> "XlaPool":
+        start = tf.stack([0, 0, position, 0, 0])
+        return XlaPool(
+            gen_xla_ops.xla_dynamic_update_slice(self.keys, keys[:, :, None], start),
+            gen_xla_ops.xla_dynamic_update_slice(self.values, values[:, :, None], start),
+        )
+
+
 class SearchCache(NamedTuple):
     """Keys and values of the sources, and of the target positions so far, with room for C of them.
 
@@ -23,7 +58,7 @@ class SearchCache(NamedTuple):
     """
 
     origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry a hypothesis uses at a position
-    layers: tuple[KeysValues, ...]  # [B, H, C, K, d] for each layer, model by model
+    layers: tuple[Pool, ...]  # [B, H, C, K, d] for each layer, model by model
     memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: the source's keys and values
     source_mask: tf.Tensor  # bool [B, S], False at padding
 
@@ -40,7 +75,10 @@ class SearchCache(NamedTuple):
             paddings = [[0, 0], [0, 0], [0, more]] + [[0, 0]] * (tensor.shape.rank - 3)
             return tf.pad(tensor, paddings, constant_values=value)
 
-        layers = [KeysValues(longer(keys, 0), longer(values, 0)) for keys, values in self.layers]
+        layers = [
+            pool._replace(keys=longer(pool.keys, 0), values=longer(pool.values, 0))
+            for pool in self.layers
+        ]
         return self._replace(origins=longer(self.origins, NOT_WRITTEN), layers=tuple(layers))
 
 

@@ -22,11 +22,10 @@ from keras_transformer.search.alignment import alignment
 from keras_transformer.search.cache import (
     NOT_WRITTEN,
     KeysValues,
+    Pool,
     SearchCache,
     attention_mask,
-    empty_pool,
     with_own_entries,
-    written,
 )
 from keras_transformer.search.matrices import ScaledRows
 from keras_transformer.search.state import FirstInputs
@@ -64,21 +63,22 @@ class CompiledModel(NamedTuple):
 
     config: TransformerConfig
     weights: Weights  # stored variables; tensors within a graph
+    pool: type[Pool] = Pool  # the kind in the caches of its searches
 
     @property
     def members(self) -> "tuple[CompiledModel, ...]":
         """The members of an ensemble: here, the model itself."""
         return (self,)
 
-    def in_graph(self) -> "CompiledModel":
-        """Reads the stored variables at the beginning of a graph."""
-        return CompiledModel(self.config, as_tensors(self.weights))
+    def in_graph(self, pool: type[Pool] = Pool) -> "CompiledModel":
+        """Reads the stored variables at the beginning of a graph; XLA needs another pool."""
+        return CompiledModel(self.config, as_tensors(self.weights), pool)
 
     def start(self, source: tf.Tensor, beams: int) -> SearchCache:
         """Encodes sources, int32 [B, S], for a search with K beams."""
         encoded = encode(self, source)
         memory = project_memory(self, encoded.memory)
-        cache = empty_cache(self.config, memory, encoded.mask, beams)
+        cache = empty_cache(self, memory, encoded.mask, beams)
         if self.config.decoder_reads_code:  # BOS precedes the first input
             bos = tf.fill([tf.shape(source)[0], beams], BOS_ID)
             _, _, cache = decode_position(self, bos, cache, tf.constant(0))
@@ -97,7 +97,7 @@ class CompiledModel(NamedTuple):
 
         Args:
             ids: int32 [B, K], the tokens at this position: `first_inputs` at the first.
-            cache: the cache of earlier positions, with room for this one; see `cache.written`.
+            cache: the cache of earlier positions, with room for this one; see `cache.Pool`.
             position: int32 scalar.
 
         Returns:
@@ -361,15 +361,12 @@ def project_memory(model: CompiledModel, memory: tf.Tensor) -> tuple[KeysValues,
 
 
 def empty_cache(
-    config: TransformerConfig, memory: Sequence[KeysValues], source_mask: tf.Tensor, beams: int
+    model: CompiledModel, memory: Sequence[KeysValues], source_mask: tf.Tensor, beams: int
 ) -> SearchCache:
     """Makes an empty cache for B x K hypotheses, with room for one position."""
-    batch = tf.shape(source_mask)[0]
-    layers = []
-    for _ in memory:
-        keys = empty_pool([batch, config.num_heads, 1, beams, config.d_k])
-        values = empty_pool([batch, config.num_heads, 1, beams, config.d_v])
-        layers.append(KeysValues(keys, values))
+    config, batch = model.config, tf.shape(source_mask)[0]
+    shape = [batch, config.num_heads, 1, beams]
+    layers = [model.pool.empty(shape, config.d_k, config.d_v) for _ in memory]
     origins = tf.fill([batch, beams, 1], NOT_WRITTEN)
     return SearchCache(origins, tuple(layers), tuple(memory), source_mask)
 
@@ -456,10 +453,10 @@ def _attend_to_cache(
     weights: SelfAttentionWeights,
     rows: tf.Tensor,
     layout: _HeadLayout,
-    cache: KeysValues,
+    cache: Pool,
     position: tf.Tensor,
     allowed: tf.Tensor,
-) -> tuple[tf.Tensor, KeysValues]:
+) -> tuple[tf.Tensor, Pool]:
     """Self-attention at one position for every beam, over earlier positions and itself.
 
     Args:
@@ -477,7 +474,7 @@ def _attend_to_cache(
         weights.query_key_value.apply(rows), widths
     )  # [B, H, K, d]
     queries, keys = _rotated(config, queries, keys, tf.reshape(position, [1]))
-    cache = KeysValues(written(cache.keys, keys, position), written(cache.values, values, position))
+    cache = cache.with_position(keys, values, position)
     shape = tf.shape(cache.keys)
     pool = [shape[0], config.num_heads, shape[2] * cache.keys.shape[3]]
     all_keys = tf.reshape(cache.keys, [*pool, config.d_k])  # [B, H, C K, d_k]

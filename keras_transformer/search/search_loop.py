@@ -124,29 +124,53 @@ def search(
     Returns:
         The strategy's results, padded to the longest.
     """
+    begun = begin(step_fn, cache, max_lengths, strategy, prefix, aligned, first)
+    pad_id = strategy.settings.pad_id
+    # The batch may be empty.
+    longest = tf.reduce_max(tf.concat([begun.state.max_lengths, [1]], axis=0))
+    results = search_in_rounds(
+        begun.state,
+        begun.step,
+        begun.with_room,
+        results_of=lambda state: resized(strategy.results(state), longest, pad_id),
+    )
+    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
+    return resized(results, written, pad_id)
+
+
+class Begun(NamedTuple):
+    """A search before its first step."""
+
+    state: SearchState
+    step: Callable[[SearchState], SearchState]  # takes a step
+    with_room: Callable[[SearchState, Any], SearchState]  # makes room for positions below a number
+
+
+def begin(
+    step_fn: StepFunction,
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    strategy: Strategy,
+    prefix: tf.Tensor | None = None,
+    aligned: bool = False,
+    first: FirstInputs | None = None,
+) -> Begun:
+    """Begins a search; the arguments are those of `search`."""
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     if first is None:
         first = FirstInputs(tf.fill(tf.shape(max_lengths), strategy.settings.bos_id), position=0)
     state = initial_state(cache, max_lengths, strategy, prefix, aligned, first.ids)
-    pad_id = strategy.settings.pad_id
-    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
 
     def with_room(state, capacity):
-        alive, finished = resized((state.alive, state.finished), capacity, pad_id)
+        hypotheses = state.alive, state.finished
+        alive, finished = resized(hypotheses, capacity, strategy.settings.pad_id)
         cache = state.cache.with_room(first.position + capacity)
         return state._replace(alive=alive, finished=finished, cache=cache)
 
     def step_at(ids, cache, position):
         return step_fn(ids, cache, first.position + position)
 
-    results = search_in_rounds(
-        state,
-        step=lambda state: search_step(state, step_at, strategy),
-        with_room=with_room,
-        results_of=lambda state: resized(strategy.results(state), longest, pad_id),
-    )
-    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
-    return resized(results, written, pad_id)
+    return Begun(state, lambda state: search_step(state, step_at, strategy), with_room)
 
 
 def initial_state(

@@ -5,7 +5,7 @@ or an export's signatures, which have the same names (export/saved_model.py).
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,7 @@ from keras_transformer.config import PAD_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.beam_search import BeamSearch
-from keras_transformer.search.cache import SearchCache
+from keras_transformer.search.cache import Pool, SearchCache
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.constraints import constrained_search
@@ -52,7 +52,10 @@ class SearchGraphs:
 
     Attributes:
         limits: the maximum lengths of source and target.
+        pool: the kind of pool in the caches.
     """
+
+    pool = Pool
 
     def __init__(
         self, model: CompiledModel | Ensemble, settings: SearchSettings, constraints: bool = True
@@ -166,23 +169,27 @@ class SearchGraphs:
             **attention_maps(encoded, decoded)._asdict(),
         }
 
+    def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:
+        """Runs a search; see search_loop.search."""
+        return search(step, cache, max_lengths, strategy, prefix, aligned, first)
+
     def _search(self, source, prefix, guaranteed, alpha, aligned: bool = False) -> Tensors:
-        model, options = self.model.in_graph(), self.settings.options
+        model, options = self.model.in_graph(self.pool), self.settings.options
         cache = model.start(source, options.beam_size)
         if options.sampling is None:
             strategy = BeamSearch(self.settings, guaranteed, alpha)
         else:
             strategy = Sampling(self.settings, alpha)
         lengths, first = self._max_lengths(cache), model.first_inputs(source)
-        best = search(model.step, cache, lengths, strategy, prefix, aligned, first)
+        best = self.run(model.step, cache, lengths, strategy, prefix, aligned, first)
         return outputs_of(best)
 
     def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
-        model = self.model.in_graph()
+        model = self.model.in_graph(self.pool)
         cache = model.start(source, beams=1)
         strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
         first = model.first_inputs(source)
-        best = search(model.scaled_step, cache, lengths, strategy, prefix, aligned, first)
+        best = self.run(model.scaled_step, cache, lengths, strategy, prefix, aligned, first)
         outputs = {"ids": best.ids, "length": best.lengths, "is_finite": best.is_finite}
         return {**outputs, "alignment": best.alignment} if aligned else outputs
 
@@ -243,19 +250,38 @@ def choose_device(device: str) -> None:
             raise InputError("device", rule, "cpu") from None
 
 
+class Programs(Protocol):
+    """Compiled searches, which give the same results as the graphs; see xla_search.XlaPrograms."""
+
+    def find(self, name: str, inputs: dict[str, tf.Tensor]) -> Callable[..., Tensors] | None:
+        """Returns the program for a batch, or None if the graph of that name has to search it."""
+
+
+class NoPrograms:
+    """Leaves all searches to the graphs."""
+
+    def find(self, name: str, inputs: dict[str, tf.Tensor]) -> None:
+        return None
+
+
+NO_PROGRAMS = NoPrograms()
+
+
 class TensorFlowEngine:
     """The engine that calls graphs; see engine.Engine for its functions.
 
     Args:
         graphs: the graphs of a model in this process, or of an export.
+        programs: its compiled searches.
 
     Raises:
         InputError: from any function if an export lacks the required signature, or the model's
             weights are not finite.
     """
 
-    def __init__(self, graphs: SearchGraphs | ExportedGraphs):
+    def __init__(self, graphs: SearchGraphs | ExportedGraphs, programs: Programs = NO_PROGRAMS):
         self.graphs = graphs  # a tf.function does not keep its method's object alive
+        self.programs = programs or NoPrograms()
         self.functions = sorted(graphs.named)
         self.streams = streams()
 
@@ -308,7 +334,8 @@ class TensorFlowEngine:
     def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
         rule = "must be among the export's signatures; export the model again with it"
         require(name in self.graphs.named, name, rule, ", ".join(self.functions))
-        return {key: tensor.numpy() for key, tensor in self.graphs.named[name](**inputs).items()}
+        search = self.programs.find(name, inputs) or self.graphs.named[name]
+        return {key: tensor.numpy() for key, tensor in search(**inputs).items()}
 
 
 def require_finite(is_finite: np.ndarray, what: str) -> None:

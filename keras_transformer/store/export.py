@@ -1,6 +1,7 @@
 """Exports that can be loaded: SavedModels and directories for CTranslate2."""
 
 import abc
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:  # modules with TensorFlow
     from tensorflow.types.experimental import ConcreteFunction
 
     from keras_transformer.model.transformer import Transformer
-    from keras_transformer.search.tensorflow_engine import ExportedGraphs
+    from keras_transformer.search.tensorflow_engine import ExportedGraphs, Programs, SearchGraphs
 
 # Search options that can still be set when loading a SavedModel, which contains its search.
 FREE_IN_SAVED_MODEL = ("n_best", "mbr")
@@ -130,21 +131,33 @@ class SavedModel(Export):
         from keras_transformer.search.tensorflow_engine import TensorFlowEngine, choose_device
 
         choose_device(self.where.device)
-        if card.weights == "int8":
-            if not card.ensemble and not has_int8_instructions():
-                return self._engine_in_float32(card, vocabularies)
+        is_int8 = card.weights == "int8"
+        if is_int8 and not card.ensemble and not has_int8_instructions():
+            logging.info("computing int8 weights in float32, as this processor lacks VNNI")
+            return TensorFlowEngine(self._graphs_in_float32(card, vocabularies))
+        if is_int8:
             require_int8(self.where.argument)
-        return TensorFlowEngine(self._load_signatures())
+        return TensorFlowEngine(self._load_signatures(), self._programs(card, vocabularies))
 
-    def _engine_in_float32(self, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
+    def _programs(self, card: ModelCard, vocabularies: VocabularyPair) -> "Programs":
+        """Compiles searches of float weights; those of the SavedModel itself cannot be."""
+        from keras_transformer.search.tensorflow_engine import NO_PROGRAMS
+        from keras_transformer.search.xla_search import programs_for
+
+        if card.weights == "int8" or card.ensemble:
+            rule = "must be auto or off for an export with int8 weights or an ensemble"
+            require(self.where.xla != "on", "xla", rule, "on")
+            return NO_PROGRAMS
+        graphs = functools.partial(self._graphs_in_float32, card, vocabularies)
+        return programs_for(self.where.xla, [card.config], card.decoding, graphs)
+
+    def _graphs_in_float32(self, card: ModelCard, vocabularies: VocabularyPair) -> "SearchGraphs":
         """Builds float32 graphs from the weights, in place of its own, for the same search."""
         from keras_transformer.search.compiled_model import compile_model
-        from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+        from keras_transformer.search.tensorflow_engine import SearchGraphs
 
-        logging.info("computing int8 weights in float32, as this processor lacks VNNI")
         settings = search_settings(card.decoding, vocabularies.target)
-        graphs = SearchGraphs(compile_model(self._read_weights()), settings)
-        return TensorFlowEngine(graphs)
+        return SearchGraphs(compile_model(self._read_weights()), settings)
 
     def _load_signatures(self) -> "ExportedGraphs":
         """Loads the graphs; each holds the weights that it needs."""
@@ -183,6 +196,7 @@ class CTranslate2Model(Export):
     def _engine(self, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
         from keras_transformer.search.ctranslate2_engine import CTranslate2Engine
 
+        require(self.where.xla != "on", "xla", "must be auto or off for CTranslate2", "on")
         is_local = isinstance(self.folder, Path)
         rule = "must be local for CTranslate2"
         require(is_local, self.where.argument, rule, shown(str(self.folder)))

@@ -1,4 +1,4 @@
-"""The path of a model, which of its weights to use, and where."""
+"""The path of a model, which of its weights to use, and how it is computed."""
 
 import dataclasses
 import math
@@ -12,11 +12,12 @@ from keras_transformer.fields import shown
 
 AnyPath = str | os.PathLike
 DEVICES = ("auto", "cpu", "cuda")
+XLA = ("auto", "on", "off")
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelPath:
-    """Where a model is, which of its weights to use, and on which device.
+    """Where a model is, which of its weights to use, and how it is computed.
 
     Args:
         path: a model directory from training, a checkpoint in one, an export, or a .keras file next
@@ -29,12 +30,13 @@ class ModelPath:
         adapter_scale: a factor on the adapter's updates; None for 1.
         device: where its engine computes: "cuda", an NVIDIA GPU; "cpu", without one; or "auto", a
             GPU if there is one.
+        xla: whether XLA compiles its searches; see search.xla_search.programs_for.
         argument: the caller's name for `path`, for errors.
 
     Raises:
         InputError: for anything but a path or a list of paths, such as a Keras model; for an
             adapter of an ensemble; for a scale that is negative or not finite; and for an unknown
-            device.
+            device or value of `xla`.
     """
 
     path: AnyPath | Sequence[AnyPath]
@@ -42,6 +44,7 @@ class ModelPath:
     adapter: AnyPath | None = None
     adapter_scale: float | None = None
     device: str = "auto"
+    xla: str = "auto"
     argument: str = "path"
 
     def __post_init__(self):
@@ -51,6 +54,7 @@ class ModelPath:
         require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(scale))
         rule = f"must be one of {', '.join(DEVICES)}"
         require(self.device in DEVICES, "device", rule, shown(self.device))
+        require(self.xla in XLA, "xla", f"must be one of {', '.join(XLA)}", shown(self.xla))
         if len(self.paths) > 1:
             rule = "must be used with one model, not with an ensemble"
             require(self.adapter is None, "adapter", rule, self.adapter)

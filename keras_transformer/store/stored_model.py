@@ -113,8 +113,8 @@ class StoredModel(abc.ABC):
                 model, or else its task's defaults.
 
         Raises:
-            InputError: as for `restore`, if the model does not support the options, and if there
-                is no such device.
+            InputError: as for `restore`, if the model does not support the options or XLA, and
+                if there is no such device.
         """
         from keras_transformer.search.compiled_model import compile_model
         from keras_transformer.search.ensemble import ensemble_of
@@ -123,6 +123,7 @@ class StoredModel(abc.ABC):
             TensorFlowEngine,
             choose_device,
         )
+        from keras_transformer.search.xla_search import programs_for
 
         choose_device(self.where.device)
         trained = self.restore()
@@ -135,9 +136,10 @@ class StoredModel(abc.ABC):
             )
         model = ensemble_of([compile_model(model) for model in trained.models])
         settings = search_settings(card.decoding, trained.vocabularies.target)
-        return LoadedModel(
-            TensorFlowEngine(SearchGraphs(model, settings)), trained.vocabularies, card
-        )
+        graphs = SearchGraphs(model, settings)
+        configs = [member.config for member in model.members]
+        programs = programs_for(self.where.xla, configs, card.decoding, lambda: graphs)
+        return LoadedModel(TensorFlowEngine(graphs, programs), trained.vocabularies, card)
 
     def model(self) -> "Transformer":
         """Reads the model as a keras.Model that is compiled for `fit`.
