@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import tensorflow as tf
-from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from keras import ops
 
 NOT_WRITTEN = -1  # the origin at future positions
 
@@ -44,8 +44,8 @@ class XlaPool(Pool):
     def with_position(self, keys: tf.Tensor, values: tf.Tensor, position: tf.Tensor) -> "XlaPool":
         start = tf.stack([0, 0, position, 0, 0])
         return XlaPool(
-            gen_xla_ops.xla_dynamic_update_slice(self.keys, keys[:, :, None], start),
-            gen_xla_ops.xla_dynamic_update_slice(self.values, values[:, :, None], start),
+            ops.slice_update(self.keys, start, keys[:, :, None]),
+            ops.slice_update(self.values, start, values[:, :, None]),
         )
 
 
