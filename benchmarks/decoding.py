@@ -36,8 +36,9 @@ Both are also measured with int8 weights and, if --engines lists them, with weig
     python benchmarks/decoding.py --device=cuda --cases=batch --sentences=1024 \
         --engines keras_transformer keras_transformer_bfloat16 ctranslate2_float16
 
-Scores are not requested. "words/s" counts source words. "first s" is the time in seconds from the
-start of the engine's process, imports included, to the end of its first batch.
+XLA compiles keras_transformer_xla for each shape of a batch, before it is timed, and no other
+engine. Scores are not requested. "words/s" counts source words. "first s" is the time in seconds
+from the start of the engine's process, imports included, to the end of its first batch.
 
 Ratios are relative to CTranslate2 float32, round by round: of speeds in `batch` and `file` (higher
 is better), of latencies in `single` (lower is better). Memory is the peak resident memory of the
@@ -64,6 +65,7 @@ ALPHA = 0.6
 CASES = ("batch", "single", "file")
 OURS = {  # name -> export options
     "keras_transformer": {},
+    "keras_transformer_xla": {},
     "keras_transformer_int8": {"weights": "int8"},
     "keras_transformer_bfloat16": {"weights": "bfloat16"},
 }
@@ -73,7 +75,7 @@ CTRANSLATE2 = {  # name -> compute type
     "ctranslate2_float16": "float16",
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
-ON_REQUEST = ("keras_transformer_bfloat16", "ctranslate2_float16")
+ON_REQUEST = ("keras_transformer_xla", "keras_transformer_bfloat16", "ctranslate2_float16")
 USUAL_ENGINES = [engine for engine in ENGINES if engine not in ON_REQUEST]
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
@@ -324,12 +326,13 @@ def work(engine, case, folder, threads, device):
         from keras_transformer.search.streams import share_cores
 
         share_cores()
-        exported = load(folder / engine, n_best=1)
+        compiles = engine == "keras_transformer_xla"
+        exported = load(folder / engine, xla="on" if compiles else "off", n_best=1)
 
         def translate_texts(texts):
             return [best.text for best, *_ in exported.translate(texts, scores=False)]
 
-        return measure(case, job["texts"], translate_texts)
+        return measure(case, job["texts"], translate_texts, compiles)
     import ctranslate2
 
     layout = (1, threads) if case == "single" or device == "cuda" else (threads, 1)
@@ -355,12 +358,18 @@ def work(engine, case, folder, threads, device):
     return measure(case, job["sources"], translate_tokens)
 
 
-def measure(case, sentences, translate):
-    """Times `translate`, a function from a list of sentences to a list of translations."""
+def measure(case, sentences, translate, compiles=False):
+    """Times `translate`, a function from a list of sentences to a list of translations.
+
+    If it compiles a program for each shape, all of them are compiled before they are timed.
+    """
     translate(sentences[:WARM_UP])
     first_seconds = since_start()
     translate(sentences[:1])
     batches = [[sentence] for sentence in sentences[:SINGLE]] if case == "single" else [sentences]
+    if compiles:
+        for batch in batches:
+            translate(batch)
     seconds, outputs = [], []
     for batch in batches:
         begun = time.perf_counter()

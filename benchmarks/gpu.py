@@ -78,21 +78,22 @@ def stages_of(data_dir: Path, out: Path, small: bool) -> dict[str, tuple[float, 
         # 384 rows of 64 tokens: equally many for each of four replicas.
         base = ["benchmarks/gpu_step.py", "--presets", "base", "--tokens=24576"]
         big = ["benchmarks/gpu_step.py", "--presets", "big"]
-        own_text = ["--preset=own_text", "--train_steps=6300", "--train_minutes=4"]
+        own_text = ["--preset=own_text", "--train_steps=6300", "--train_minutes=3"]
         base_on_data = ["--preset=base", "--tokens_per_batch=25000", "--train_minutes=2"]
         base_on_data += ["--log_steps=20", "--profile_steps=60,64"]
         float16, few = ["ctranslate2_float16"], []
         batch = ["--cases=batch", "--sentences=1024"]
-    engines = ["--engines", "keras_transformer", "ctranslate2_float32", *float16]
+    engines = ["--engines", "keras_transformer", "keras_transformer_xla"]
+    engines += ["ctranslate2_float32", *float16]
     decoding = ["benchmarks/decoding.py", device, "--rounds=1", *engines]
     evaluate = ["bin/evaluate.py", data, device, *few]
     export = ["bin/export.py", model, "--format=ctranslate2", f"--export_dir={exported}"]
     return {
         "step_base": (110, base),
-        "train": (300, [*training, model, *own_text]),
-        "evaluate": (90, [*evaluate, model]),
-        "search_file": (120, [*decoding, "--cases=file", data, model, *few]),
-        "search_batch": (120, [*decoding, *batch]),
+        "train": (260, [*training, model, *own_text]),
+        "evaluate": (120, [*evaluate, model]),
+        "search_file": (300, [*decoding, "--cases=file", data, model, *few]),
+        "search_batch": (200, [*decoding, *batch]),
         "export": (60, export),
         "ctranslate2": (60, [*evaluate, f"--saved_model={exported}"]),
         "step_big": (110, big),
