@@ -142,8 +142,11 @@ def load_model(stored, **options: Any):
     logging.info("loading the model ...")  # importing TensorFlow takes seconds
     from keras_transformer.loading import translator_of
     from keras_transformer.search.streams import share_cores
+    from keras_transformer.search.xla_cache import default_folder, keep_programs
 
     share_cores(stored.where.device)
+    if stored.where.xla != "off":
+        keep_programs(default_folder())
     translator = translator_of(stored, {**search_options(), **options})
     _warn_of_short_training(translator.card)
     return translator

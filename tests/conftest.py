@@ -18,6 +18,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # One thread per test process: models are tiny, and each core has a process.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_XLA_FLAGS", "")  # no compiled searches in the user's cache
 
 import numpy as np
 import pytest

@@ -142,7 +142,8 @@ class BeamSearch:
         rank = options.beam_size if options.early_stopping else self.guaranteed
         best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
         bound = penalized(best_alive, tf.cast(longest, tf.float32), self.alpha)
-        return bound > finished.scores[:, rank - 1]
+        # XLA would compile a slice anew for each rank.
+        return bound > tf.gather(finished.scores, rank - 1, axis=1)
 
     def results(self, state: SearchState) -> Hypotheses:
         """Returns each sentence's finished hypotheses, or its alive ones if it has none."""

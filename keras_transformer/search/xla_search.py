@@ -36,6 +36,7 @@ from keras_transformer.search.tensorflow_engine import (
     SearchGraphs,
     Tensors,
 )
+from keras_transformer.search.xla_cache import remove_programs
 
 # The graphs that can be compiled, and their inputs besides source and prefix.
 SEARCHES = {
@@ -166,6 +167,15 @@ class Program:
         }
 
 
+def compiled(graphs: SearchGraphs, shape: Shape) -> Program:
+    """Compiles a program, or takes it from the disk; anew, if what is there is damaged."""
+    try:
+        return Program(graphs, shape)
+    except (tf.errors.OpError, OSError):
+        remove_programs()
+        return Program(graphs, shape)
+
+
 class XlaPrograms:
     """The programs of a model, compiled when enough batches of a shape have come.
 
@@ -240,7 +250,7 @@ class XlaPrograms:
         try:
             graphs = self._make_graphs()
             while (shape := self._next()) is not None:
-                self._programs[shape] = Program(graphs, shape)
+                self._programs[shape] = compiled(graphs, shape)
         except Exception as error:  # no memory, or no space: the graphs compute everything as ever
             logging.warning("XLA compiles no further searches: %s", reason(error))
 
