@@ -218,7 +218,8 @@ def test_minimum_risk_of_whatever_holds_a_model(places):
     model = kt.load(of_task["model_dir"], beam_size=BEAMS, mbr="chrf", n_best=1)
     export = kt.load(of_task["saved_model"], mbr="chrf", n_best=1)
     answers = [each.translate(texts) for each in (model, export)]
-    export.config = dataclasses.replace(export.config, mbr=None)
+    decoding = dataclasses.replace(export.config, mbr=None)
+    export.card = dataclasses.replace(export.card, decoding=decoding)
     answers.append([by_utility(found, "chrf", sampled=False) for found in export.translate(texts)])
     found = [same(rows) for rows in zip(*answers, strict=True)]
     assert found[0][0].score > 0 and found[1][0] == Translation("", 0.0, 0.0, 0)

@@ -258,7 +258,8 @@ class TextTranslator(Translator):
             return self._recall(coded, phrases_of(terms_of(text))) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
-        limit = self.source_limit - 1 - self.language_prefix.count  # EOS and codes are subwords
+        # EOS and codes are subwords.
+        limit = self.encoder.source_limit - 1 - self.language_prefix.count
         models = [
             Model(
                 functools.partial(sentences.translate, rank),

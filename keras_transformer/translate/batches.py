@@ -1,8 +1,11 @@
 """Batches of sentences of similar length."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from keras_transformer.progress import progress_bar
 from keras_transformer.search.engine import Rows
+from keras_transformer.search.streams import in_streams
 
 # A row counts as at least this many tokens: however short, its beams take memory.
 MIN_ROW_TOKENS = 32
@@ -36,3 +39,33 @@ def length_batches(
         rows = max(batch_tokens // max(lengths[order[start]], MIN_ROW_TOKENS), 1)
         yield order[start : start + rows]
         start += rows
+
+
+def in_batches(
+    function: Callable[[list[int]], Sequence],
+    lengths: Sequence[int],
+    batch_tokens: int,
+    streams: int,
+    progress: bool,
+) -> list:
+    """Calls a function for batches of similar length, several of them in parallel.
+
+    Args:
+        function: takes the indices of a batch's sentences, and returns as many results.
+        lengths: of all sentences, in tokens.
+        batch_tokens: see `length_batches`.
+        streams: the number of batches in parallel; see search/streams.py.
+        progress: whether to show a progress bar on stderr.
+
+    Returns:
+        The result for each sentence.
+    """
+    batches = list(length_batches(lengths, batch_tokens, streams))
+    ordered: list[Any] = [None] * len(lengths)
+    with progress_bar(total=len(lengths), unit=" sentences", disable=not progress) as bar:
+        results = in_streams(function, batches, streams)
+        for batch, batch_results in zip(batches, results, strict=True):
+            for index, result in zip(batch, batch_results, strict=True):
+                ordered[index] = result
+            bar.update(len(batch))
+    return ordered

@@ -7,7 +7,6 @@ several of them on the engine in parallel (search/streams.py), and makes answers
 import copy
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,8 @@ from numpy.typing import ArrayLike
 
 from keras_transformer.confidence import Calibration, Evidence, evidence
 from keras_transformer.errors import require
-from keras_transformer.fields import shown
-from keras_transformer.progress import progress_bar
-from keras_transformer.search.engine import Engine, Explained, Request, Rows, SearchResult, select
-from keras_transformer.search.streams import in_streams
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.search.engine import Engine, Rows, select
 from keras_transformer.store.card import ModelCard
 from keras_transformer.translate.answer_counts import AnswerCounts
 from keras_transformer.translate.answers import (
@@ -28,32 +25,24 @@ from keras_transformer.translate.answers import (
     TargetScore,
     Translation,
     aligned_pairs,
-    translations,
 )
-from keras_transformer.translate.batches import length_batches, longer_lengths
+from keras_transformer.translate.batches import in_batches, longer_lengths
+from keras_transformer.translate.encoder import TextEncoder
 from keras_transformer.translate.language_prefix import LanguagePrefix
-from keras_transformer.translate.minimum_risk import by_utility
 from keras_transformer.translate.search_request import SearchRequest
 from keras_transformer.translate.terminology import (
     check_terminology,
-    marked_as_free,
-    marked_if_lacking,
-    spoils,
 )
+from keras_transformer.translate.text_search import TextSearch
 from keras_transformer.translate.texts import (
-    EncodedTexts,
     as_text,
     as_text_lists,
     as_texts,
-    encoded,
-    require_one_each,
     rows_of,
-    with_eos,
 )
 from keras_transformer.vocabulary.pair import VocabularyPair
-from keras_transformer.vocabulary.sentencepiece_models import SPACES
-from keras_transformer.vocabulary.subwords import has_unknown, spelled
-from keras_transformer.vocabulary.terms import encode_with_terms, has_terms
+from keras_transformer.vocabulary.subwords import spelled
+from keras_transformer.vocabulary.terms import has_terms
 
 if TYPE_CHECKING:
     import keras
@@ -70,7 +59,7 @@ class Translator:
 
     Attributes:
         card: the ModelCard.
-        config: the DecodingConfig, `card.decoding`.
+        encoder: encodes texts for the model.
         target_languages: a multi-directional model's target languages, as `translate` takes them;
             empty for other models.
         knows_terms: whether the model was trained with terms in its source.
@@ -92,10 +81,7 @@ class Translator:
         self.engine = engine
         self.vocabularies = vocabularies
         self.card = card
-        self.config = card.decoding
-        limits = card.decoding.limits(card.config)
-        self.source_limit = limits.source
-        self.target_limit = limits.target
+        self.encoder = TextEncoder(vocabularies, card)
         self._make_model = make_model
         self.language_prefix = LanguagePrefix(card.languages)
         self.target_languages = self.language_prefix.targets
@@ -104,6 +90,11 @@ class Translator:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({facts_of(self.card, self.engine)})"
+
+    @property
+    def config(self) -> DecodingConfig:
+        """The search options, `card.decoding`."""
+        return self.card.decoding
 
     @functools.cached_property
     def model(self) -> "keras.Model":
@@ -122,8 +113,8 @@ class Translator:
     def with_alpha(self, alpha: float) -> "Translator":
         """Returns the same model with another length penalty (section 6.1)."""
         changed = copy.copy(self)
-        changed.config = dataclasses.replace(self.config, alpha=alpha)
-        changed.card = dataclasses.replace(self.card, decoding=changed.config)
+        decoding = dataclasses.replace(self.config, alpha=alpha)
+        changed.card = dataclasses.replace(self.card, decoding=decoding)
         return changed
 
     def with_calibration(self, calibration: Calibration) -> "Translator":
@@ -213,7 +204,7 @@ class Translator:
             "model directory, or with an export made with constraints"
         )
         require(self.knows_terms or can_force, "terminology", rule, "another model")
-        self.phrase_ids(list(terminology.values()), "terminology")
+        self.encoder.phrase_ids(list(terminology.values()), "terminology")
 
     def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
         """Prepends language codes to texts, as models with several languages expect.
@@ -244,80 +235,10 @@ class Translator:
         less probable is translated without its terms. Translations without a term are marked as
         `without_terms`.
         """
-        if not request.terminology:
-            return self._search(request, progress)
-        if not self.knows_terms:
-            return self._search_with_forced_terms(request, progress)
-        answers = self._search(request, progress)
-        return [
-            [marked_if_lacking(answer, found) for answer in row]
-            for row, found in zip(answers, request.terms, strict=True)
-        ]
-
-    def _search_with_forced_terms(
-        self, request: SearchRequest, progress: bool
-    ) -> list[list[Translation]]:
-        """Searches without terms, and again for texts that have some."""
-        with_terms = [index for index, found in enumerate(request.terms) if found]
-        scores = request.scores or len(with_terms) > 0
-        free_request = dataclasses.replace(request, terminology={}, scores=scores)
-        answers = self._search(free_request, progress)
-        phrases = request.all_phrases()
-        fitting = []
-        for index in with_terms:
-            if self._has_room(request.texts[index], phrases[index]):
-                fitting.append(index)
-            else:
-                answers[index] = marked_as_free(answers[index])
-        forced_request = dataclasses.replace(free_request, required_phrases=phrases)
-        forced = self._search(forced_request.select(fitting), progress)
-        for index, row in zip(fitting, forced, strict=True):
-            is_spoiled = spoils(row[0], answers[index][0])
-            answers[index] = marked_as_free(answers[index]) if is_spoiled else row
-        return answers
-
-    def _has_room(self, text: str, phrases: Sequence[str]) -> bool:
-        """Whether a translation of a text has room for phrases."""
-        (ids,) = self._encode_sources([text]).ids
-        return sum(map(len, self.phrase_ids(phrases, "terminology"))) <= self._room(ids)
-
-    def _search(self, request: SearchRequest, progress: bool) -> list[list[Translation]]:
-        sources = self._encode_with_terms(request)
-        is_judged = request.confidence and self.card.calibration is not None
-        id_request = Request(
-            ids=sources.ids,
-            prefix=self._encode_prefixes(sources.ids, request.target_prefixes),
-            phrases=self._encode_phrases(sources.ids, request.required_phrases),
-            guaranteed=request.guaranteed,
-            alpha=self.config.alpha,
-            aligned=request.aligned,
-            token_scores=request.scores,
-            evidence=is_judged,
+        search = TextSearch(
+            self.engine, self.encoder, self.card, self.language_prefix, self.knows_terms
         )
-        is_constrained = request.required_phrases is not None
-        needs_scores = request.scores or is_judged or is_constrained or self.config.mbr is not None
-        is_greedy = self.config.is_greedy and not needs_scores
-        find = self.engine.search_greedily if is_greedy else self.engine.search
-
-        def search_batch(batch: list[int]) -> list[list[Translation]]:
-            batch_request = id_request.select(batch)
-            hypotheses = find(batch_request)
-            rows = translations(hypotheses, self.vocabularies, select(sources.truncated, batch))
-            if any(batch_request.needs_alignment):
-                self._align_guaranteed(batch_request, hypotheses, rows)
-            return rows
-
-        answers = self._in_batches(search_batch, [len(ids) for ids in sources.ids], progress)
-        if is_judged:
-            aligned = request.aligned or [False] * len(answers)
-            answers = [
-                [self._judged(text, answer, is_aligned, request.scores) for answer in row]
-                for text, row, is_aligned in zip(request.texts, answers, aligned, strict=True)
-            ]
-        if self.config.mbr is None:
-            return answers
-        is_sample = self.config.sampling is not None
-        return [by_utility(row, self.config.mbr, is_sample) for row in answers]
+        return search.search(request, progress)
 
     def score(
         self,
@@ -333,12 +254,12 @@ class Translator:
                 model's weights are not finite.
         """
         sources = self.with_codes(as_texts(sources, "sources"), to)
-        (source_ids, source_cut), (target_ids, target_cut) = self._encode_pairs(sources, targets)
+        (source_ids, source_cut), (target_ids, target_cut) = self.encoder.pairs(sources, targets)
 
         def score_batch(batch: list[int]) -> list[float]:
             return self.engine.score(select(source_ids, batch), select(target_ids, batch)).tolist()
 
-        log_probs = self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
+        log_probs = self._in_batches(score_batch, source_ids, target_ids, progress)
         return [
             TargetScore(log_prob, len(target), source_is_cut or target_is_cut)
             for log_prob, target, source_is_cut, target_is_cut in zip(
@@ -359,12 +280,14 @@ class Translator:
             InputError: if the numbers of sources and targets differ, or a language is missing.
         """
         sources = self.with_codes(as_texts(sources, "sources"), to)
-        (source_ids, _), (target_ids, _) = self._encode_pairs(sources, targets)
+        (source_ids, _), (target_ids, _) = self.encoder.pairs(sources, targets)
 
         def align_batch(batch: list[int]) -> list[AlignedPair]:
-            return self._align_ids(select(source_ids, batch), select(target_ids, batch))
+            sources, targets = select(source_ids, batch), select(target_ids, batch)
+            explained = self.engine.explain(sources, targets)
+            return aligned_pairs(explained, self.vocabularies, sources, targets)
 
-        return self._in_batches(align_batch, longer_lengths(source_ids, target_ids), progress)
+        return self._in_batches(align_batch, source_ids, target_ids, progress)
 
     def attention(self, source: str, target: str, to: str | None = None) -> PairAttention:
         """Returns the attention of all heads for a text and its translation.
@@ -376,7 +299,7 @@ class Translator:
         as_text(target, "target")
         received = f"an ensemble of {len(self.card.ensemble)}"
         require(not self.card.ensemble, "attention", "must be used with a single model", received)
-        (sources, _), (targets, _) = self._encode_pairs(self.with_codes([source], to), [target])
+        (sources, _), (targets, _) = self.encoder.pairs(self.with_codes([source], to), [target])
         explained = self.engine.explain(sources, targets, attention=True)
         return PairAttention(
             source_pieces=spelled(self.vocabularies.source, sources[0].tolist()),
@@ -415,168 +338,24 @@ class Translator:
 
     def count_subwords(self, texts: Sequence[str]) -> list[int]:
         """Counts the subwords in sources, without EOS."""
-        return [len(row) for row in encoded(self.vocabularies.source, texts)]
-
-    def _encode_sources(self, texts: Sequence[str]) -> EncodedTexts:
-        """Encodes sources as at most `source_limit` ids with EOS."""
-        return with_eos(encoded(self.vocabularies.source, texts), self.source_limit)
-
-    def _encode_with_terms(self, request: SearchRequest) -> EncodedTexts:
-        """Encodes the texts of a request with their terms, as far as there is room."""
-        sources = self._encode_sources(request.texts)
-        if not request.terminology:
-            return sources
-        rows = []
-        for text, ids, found in zip(request.texts, sources.ids, request.terms, strict=True):
-            row = encode_with_terms(
-                self.vocabularies.source, text, ids.tolist(), found, self.source_limit
-            )
-            rows.append(np.array(row, np.int32))
-        return sources._replace(ids=rows)
-
-    def _encode_pairs(
-        self, sources: Sequence[str], targets: Iterable[str]
-    ) -> tuple[EncodedTexts, EncodedTexts]:
-        """Encodes sources and targets, with EOS."""
-        targets = as_texts(targets, "targets")
-        require_one_each(sources, targets, "targets", "sources")
-        target_rows = encoded(self.vocabularies.target, targets)
-        return self._encode_sources(sources), with_eos(target_rows, self.target_limit)
-
-    def _encode_prefixes(self, sources: Rows, prefixes: Sequence[str] | None) -> Rows | None:
-        """Encodes the prefixes of translations, without EOS; None if not given."""
-        if prefixes is None:
-            return None
-        # A space at the end would be a subword: "a " does not begin "a dog".
-        rows = encoded(self.vocabularies.target, [prefix.strip(SPACES) for prefix in prefixes])
-        for source, prefix, row in zip(sources, prefixes, rows, strict=True):
-            self._require_room(source, len(row), prefix, "target_prefixes")
-        return rows
-
-    def _encode_phrases(
-        self, sources: Rows, required_phrases: Sequence[Sequence[str]] | None
-    ) -> list[Rows] | None:
-        """Encodes required phrases, without EOS; None if not given."""
-        if required_phrases is None:
-            return None
-        rule = "must be used with a search"
-        require(self.config.sampling is None, "required_phrases", rule, "random draws")
-        every_phrase = list(itertools.chain(*required_phrases))
-        remaining = iter(self.phrase_ids(every_phrase, "required_phrases"))
-        phrase_ids = []
-        for source, phrases in zip(sources, required_phrases, strict=True):
-            phrase_ids.append([next(remaining) for _ in phrases])
-            count = sum(len(ids) for ids in phrase_ids[-1])
-            self._require_room(source, count, " ".join(phrases), "required_phrases")
-        return phrase_ids
-
-    def phrase_ids(self, phrases: Sequence[str], argument: str) -> Rows:
-        """Encodes phrases that translations must contain.
-
-        Args:
-            phrases: any number of phrases.
-            argument: the caller's name for them, for errors.
-
-        Raises:
-            InputError: for a phrase without subwords, or with characters missing from the
-                vocabulary.
-        """
-        rows = encoded(self.vocabularies.target, [phrase.strip(SPACES) for phrase in phrases])
-        wrong = [
-            phrase
-            for phrase, ids in zip(phrases, rows, strict=True)
-            if len(ids) == 0 or has_unknown(ids)
-        ]
-        rule = "must have subwords, and only characters in the vocabulary"
-        require(not wrong, argument, rule, shown(wrong))
-        return rows
-
-    def _require_room(self, source: np.ndarray, count: int, text: str, argument: str) -> None:
-        """Rejects text that leaves no room for a translation's EOS."""
-        room = self._room(source)
-        rule = f"must have at most {room} subwords for the sentence"
-        require(count <= room, argument, rule, f"{count}: {shown(text)}")
-
-    def _room(self, source: np.ndarray) -> int:
-        """Returns how many subwords a translation may have, without EOS."""
-        return min(len(source) + self.config.extra_length, self.target_limit) - 1
-
-    def _align_guaranteed(
-        self,
-        request: Request,
-        hypotheses: SearchResult,
-        answers: list[list[Translation]],
-    ) -> None:
-        """Replaces a batch's answers that need alignments by the guaranteed ones, aligned."""
-        indices = [index for index, is_needed in enumerate(request.needs_alignment) if is_needed]
-        by_token = request.token_scores or request.evidence
-        sources = select(request.ids, indices)
-        aligned: list[list[Translation]] = [[] for _ in indices]
-        for rank in range(request.guaranteed):
-            ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
-            targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
-            log_probs = hypotheses.token_log_probs if by_token else None
-            lacks_scores = by_token and log_probs is None
-            if lacks_scores or hypotheses.alignment is None:
-                pairs = self._align_ids(sources, targets)
-            else:
-                log_probs = None if log_probs is None else log_probs[indices, rank]
-                explained = Explained(log_probs, hypotheses.alignment[indices, rank])
-                pairs = aligned_pairs(explained, self.vocabularies, sources, targets)
-            for index, pair, row in zip(indices, pairs, aligned, strict=True):
-                if rank < len(answers[index]):
-                    row.append(dataclasses.replace(answers[index][rank], pair=pair))
-        for index, row in zip(indices, aligned, strict=True):
-            answers[index] = row
+        return self.encoder.count_subwords(texts)
 
     def evidence(self, text: str, translation: str, pair: AlignedPair) -> Evidence:
         """Collects the evidence for a translation of a text, which may have a language code."""
         return evidence(self.language_prefix.removed(text), translation, pair)
 
-    def _judged(
-        self, text: str, answer: Translation, is_aligned: bool, scores: bool
-    ) -> Translation:
-        """Adds the confidence to an answer, and removes alignment and scores if not requested."""
-        confidence = None
-        if text.strip():
-            facts = self.evidence(text, answer.text, answer.pair)
-            confidence = self.card.calibration.confidence(facts)
-        pair = answer.pair if is_aligned else None
-        if pair is not None and not scores:
-            pair = pair._replace(log_probs=None)
-        return dataclasses.replace(answer, confidence=confidence, pair=pair)
-
-    def _align_ids(self, sources: Rows, targets: Rows) -> list[AlignedPair]:
-        """Aligns a batch's targets with its sources."""
-        return aligned_pairs(
-            self.engine.explain(sources, targets), self.vocabularies, sources, targets
-        )
-
     def _in_batches(
         self,
         function: Callable[[list[int]], Sequence],
-        lengths: Sequence[int],
+        sources: Rows,
+        targets: Rows,
         progress: bool,
     ) -> list:
-        """Calls a function for batches of similar length, several of them in parallel.
-
-        Args:
-            function: takes the indices of a batch's sentences, and returns as many results.
-            lengths: of all sentences, in tokens.
-            progress: whether to show a progress bar on stderr.
-
-        Returns:
-            The result for each sentence.
-        """
-        batches = list(length_batches(lengths, self.config.batch_tokens, self.engine.streams))
-        ordered: list[Any] = [None] * len(lengths)
-        with progress_bar(total=len(lengths), unit=" sentences", disable=not progress) as bar:
-            results = in_streams(function, batches, self.engine.streams)
-            for batch, batch_results in zip(batches, results, strict=True):
-                for index, result in zip(batch, batch_results, strict=True):
-                    ordered[index] = result
-                bar.update(len(batch))
-        return ordered
+        """Calls a function for batches of pairs of similar length; see `in_batches`."""
+        lengths = longer_lengths(sources, targets)
+        return in_batches(
+            function, lengths, self.config.batch_tokens, self.engine.streams, progress
+        )
 
 
 def facts_of(card: ModelCard, engine: Engine) -> str:

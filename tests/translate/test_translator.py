@@ -74,7 +74,8 @@ def translator_of(characters):
         if (id(model), config) not in traced:
             traced[id(model), config] = translator_with(model, characters, config)
         translator = copy.copy(traced[id(model), config])
-        translator.config = dataclasses.replace(config, batch_tokens=batch_tokens, n_best=n_best)
+        decoding = dataclasses.replace(config, batch_tokens=batch_tokens, n_best=n_best)
+        translator.card = dataclasses.replace(translator.card, decoding=decoding)
         return translator
 
     return make
@@ -293,7 +294,8 @@ def test_a_text_is_put_into_a_batch_once(translator_of, model):
     assert calls_of(translator.translate, lines, aligned=True) == {"search": 1}
     assert calls_of(translator.score, lines, lines) == {"score": 1}
     assert calls_of(translator.align, lines, lines) == {"explain": 1}
-    translator.config = dataclasses.replace(translator.config, batch_tokens=512)
+    translator = translator_of(model, batch_tokens=512)
+    translator.engine = CountingEngine(translator.engine)
     found = calls_of(translator.translate, lines)  # 40 lines of 32 tokens at least: 16, 16 and 8
     assert found == {"search": 3}
 
@@ -516,7 +518,7 @@ def test_an_ensemble_has_the_fewest_positions_of_its_models(characters, make_mod
         engine = engine_of(list(models), characters, options)
         card = dataclasses.replace(trained.card, decoding=options)
         translator = Translator(engine, characters, card.with_options({}))
-        assert (translator.source_limit, translator.target_limit) == (8, 8)
+        assert (translator.encoder.source_limit, translator.encoder.target_limit) == (8, 8)
         (score,) = translator.score(["abc"], ["abcdefghijklmnop"])
         assert score.tokens == 8 and score.truncated
 
@@ -680,7 +682,8 @@ def trained_with_terms(model):
     options = DecodingConfig(beam_size=2, extra_length=5, max_source_length=20)
     vocabularies = VocabularyPair(vocabulary, vocabulary)
     translator = translator_with(model, vocabularies, options, task_options={"terms": True})
-    translator.config = dataclasses.replace(options, n_best=1)
+    decoding = dataclasses.replace(options, n_best=1)
+    translator.card = dataclasses.replace(translator.card, decoding=decoding)
     return translator
 
 
