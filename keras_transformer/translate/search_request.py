@@ -40,10 +40,14 @@ class SearchRequest:
 
     def all_phrases(self) -> list[list[str]]:
         """Returns for each text the phrases that are required, and those of its terms."""
+        return self.phrases_with(self.terms)
+
+    def phrases_with(self, terms: Sequence[Sequence[Term]]) -> list[list[str]]:
+        """Returns for each text the phrases that are required, and those of some terms."""
         required = self.required_phrases or [()] * len(self.texts)
         return [
             list(dict.fromkeys([*phrases, *phrases_of(found)]))
-            for phrases, found in zip(required, self.terms, strict=True)
+            for phrases, found in zip(required, terms, strict=True)
         ]
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":

@@ -63,7 +63,12 @@ def marked_as_free(answers: Sequence[Translation]) -> list[Translation]:
     return [dataclasses.replace(answer, without_terms=True) for answer in answers]
 
 
+def lacking_terms(answer: Translation, terms: Iterable[Term]) -> list[Term]:
+    """Returns the terms that an answer lacks in any form."""
+    return [term for term in terms if not has_form_of(answer.text, term.target)]
+
+
 def marked_if_lacking(answer: Translation, terms: Iterable[Term]) -> Translation:
     """Returns an answer, marked if it lacks a term in any form."""
-    is_lacking = not all(has_form_of(answer.text, term.target) for term in terms)
+    is_lacking = len(lacking_terms(answer, terms)) > 0
     return dataclasses.replace(answer, without_terms=True) if is_lacking else answer

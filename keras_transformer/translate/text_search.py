@@ -1,6 +1,7 @@
 """Searches the translations of texts, with terms, alignments and confidence, by any engine."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from keras_transformer.confidence import evidence
 from keras_transformer.errors import require
@@ -12,7 +13,13 @@ from keras_transformer.translate.encoder import TextEncoder
 from keras_transformer.translate.language_prefix import LanguagePrefix
 from keras_transformer.translate.minimum_risk import by_utility
 from keras_transformer.translate.search_request import SearchRequest
-from keras_transformer.translate.terminology import marked_as_free, marked_if_lacking, spoils
+from keras_transformer.translate.terminology import (
+    lacking_terms,
+    marked_as_free,
+    marked_if_lacking,
+    spoils,
+)
+from keras_transformer.vocabulary.terms import Term
 
 
 class TextSearch:
@@ -47,33 +54,66 @@ class TextSearch:
             return self._search(request, progress)
         if not self._knows_terms:
             return self._search_with_forced_terms(request, progress)
-        answers = self._search(request, progress)
+        answers = self._search_with_learned_terms(request, progress)
         return [
             [marked_if_lacking(answer, found) for answer in row]
             for row, found in zip(answers, request.terms, strict=True)
         ]
 
+    def _search_with_learned_terms(
+        self, request: SearchRequest, progress: bool
+    ) -> list[list[Translation]]:
+        """Searches with terms in the sources, and again for texts whose translation lacks some."""
+        can_force = "constrain_ids" in self._engine.functions and self._config.sampling is None
+        if not can_force or not any(request.terms):
+            return self._search(request, progress)
+        request = dataclasses.replace(request, scores=True)
+        answers = self._search(request, progress)
+        missing = [
+            lacking_terms(row[0], found) for row, found in zip(answers, request.terms, strict=True)
+        ]
+        forced = self._forced(request, missing, progress)
+        for index, row in forced.items():
+            if not spoils(row[0], answers[index][0]):
+                answers[index] = row
+        return answers
+
     def _search_with_forced_terms(
         self, request: SearchRequest, progress: bool
     ) -> list[list[Translation]]:
         """Searches without terms, and again for texts that have some."""
-        with_terms = [index for index, found in enumerate(request.terms) if found]
-        scores = request.scores or len(with_terms) > 0
+        scores = request.scores or any(request.terms)
         free_request = dataclasses.replace(request, terminology={}, scores=scores)
         answers = self._search(free_request, progress)
-        phrases = request.all_phrases()
-        fitting = []
-        for index in with_terms:
-            if self._encoder.has_room(request.texts[index], phrases[index]):
-                fitting.append(index)
-            else:
+        forced = self._forced(free_request, request.terms, progress)
+        for index, found in enumerate(request.terms):
+            if index in forced and not spoils(forced[index][0], answers[index][0]):
+                answers[index] = forced[index]
+            elif found:
                 answers[index] = marked_as_free(answers[index])
-        forced_request = dataclasses.replace(free_request, required_phrases=phrases)
-        forced = self._search(forced_request.select(fitting), progress)
-        for index, row in zip(fitting, forced, strict=True):
-            is_spoiled = spoils(row[0], answers[index][0])
-            answers[index] = marked_as_free(answers[index]) if is_spoiled else row
         return answers
+
+    def _forced(
+        self, request: SearchRequest, terms: Sequence[Sequence[Term]], progress: bool
+    ) -> dict[int, list[Translation]]:
+        """Searches translations that must contain terms.
+
+        Args:
+            request: the texts, without these terms as required phrases.
+            terms: the terms of each text.
+
+        Returns:
+            The translations by the index of the text, for those with terms and room for them.
+        """
+        phrases = request.phrases_with(terms)
+        fitting = [
+            index
+            for index, found in enumerate(terms)
+            if found and self._encoder.has_room(request.texts[index], phrases[index])
+        ]
+        forced_request = dataclasses.replace(request, required_phrases=phrases)
+        rows = self._search(forced_request.select(fitting), progress)
+        return dict(zip(fitting, rows, strict=True))
 
     def _search(self, request: SearchRequest, progress: bool) -> list[list[Translation]]:
         sources = self._encoder.sources_with_terms(request)

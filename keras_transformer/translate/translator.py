@@ -230,10 +230,10 @@ class Translator:
 
         Texts that are aligned or judged only have the guaranteed translations.
 
-        A model that was trained with terms reads those of a terminology in its source. With any
-        other, the search is forced to use them, which may spoil a sentence: one that becomes much
-        less probable is translated without its terms. Translations without a term are marked as
-        `without_terms`.
+        A model that was trained with terms reads those of a terminology in its source; a term that
+        it leaves out is forced, if the engine can. With any other model, all are forced. A forced
+        term may spoil a sentence: one that becomes much less probable is translated without it.
+        Translations that lack a term are marked as `without_terms`.
         """
         search = TextSearch(
             self.engine, self.encoder, self.card, self.language_prefix, self.knows_terms

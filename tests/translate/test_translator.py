@@ -703,18 +703,44 @@ def requests_of(translator, monkeypatch):
 def test_terms_are_written_into_the_source(trained_with_terms, monkeypatch):
     translator = trained_with_terms
     assert translator.knows_terms
+    monkeypatch.setattr(terminology, "MAX_LOSS", -math.inf)  # nothing is forced
     requests = requests_of(translator, monkeypatch)
     texts = ["ab cd ab", "e <term> f", ""]
     rows = translator.translate(texts, terminology={"ab": "xy", "ab cd": "z"})
-    (request,) = requests
+    request = requests[0]
     written = translator.vocabularies.source.written(request.ids)
     assert sorted(written) == ["", "[ab cd=z] [ab=xy]", "e <term> f"]
     assert request.phrases is None and not any(request.aligned)
     lacks_term = not ("z" in rows[0][0].text and "xy" in rows[0][0].text)
     assert [row[0].without_terms for row in rows] == [lacks_term, False, False]
     longest = "ab" + " c" * 8  # 18 subwords: no room for a term
+    requests.clear()
     translator.translate([longest], terminology={"ab": "xy"})
-    assert translator.vocabularies.source.written(requests[1].ids) == [longest]
+    assert translator.vocabularies.source.written(requests[0].ids) == [longest]
+
+
+def test_terms_that_the_model_leaves_out_are_forced(trained_with_terms, monkeypatch):
+    translator = trained_with_terms
+    texts, terms = ["ab cd", "ef", "gh"], {"ab": "xy", "cd": "qr", "ef": "yz"}
+    monkeypatch.setattr(terminology, "MAX_LOSS", -math.inf)
+    left_out = [row[0] for row in translator.translate(texts, terminology=terms)]
+    assert [best.without_terms for best in left_out] == [True, True, False]
+    assert not any(term in best.text for best in left_out for term in terms.values())
+
+    monkeypatch.setattr(terminology, "MAX_LOSS", math.inf)
+    requests = requests_of(translator, monkeypatch)
+    found = [row[0] for row in translator.translate(texts, terminology=terms, scores=False)]
+    assert "xy" in found[0].text and "qr" in found[0].text and "yz" in found[1].text
+    assert not any(best.without_terms for best in found)
+    assert found[2].text == left_out[2].text
+    written = translator.vocabularies.source.written(requests[1].ids)
+    assert sorted(written) == ["[ab=xy] [cd=qr]", "[ef=yz]"]
+
+    functions = [name for name in translator.engine.functions if name != "constrain_ids"]
+    monkeypatch.setattr(translator.engine, "functions", functions)
+    found = [row[0] for row in translator.translate(texts, terminology=terms)]
+    assert [best.text for best in found] == [best.text for best in left_out]
+    assert [best.without_terms for best in found] == [True, True, False]
 
 
 def test_alignments_are_those_of_the_source_without_terms(trained_with_terms, monkeypatch):
