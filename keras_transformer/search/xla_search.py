@@ -48,6 +48,7 @@ SEARCHES = {
 LENGTHS = (8, 16, 32, 64, 128, 256)  # of sources and prefixes
 ROWS = (1, 8, 32, 128)
 MOST_PROGRAMS = 12
+MOST_ON_PROCESSOR = 4  # each takes about 100 MB
 # On a processor, a program is compiled once this many batches of its shape have come: compiling
 # takes as much time as some hundred sentences.
 ENOUGH_BATCHES = 20
@@ -186,6 +187,7 @@ class XlaPrograms:
         make_graphs: makes the graphs of the model, in that thread.
         most_rows: the largest batch that is compiled.
         enough_batches: how many batches of a shape must come before it is compiled.
+        most_programs: how many shapes are compiled.
         waits: whether the batch that is enough waits for its program.
     """
 
@@ -194,11 +196,13 @@ class XlaPrograms:
         make_graphs: Callable[[], SearchGraphs],
         most_rows: int = ROWS[-1],
         enough_batches: int = 1,
+        most_programs: int = MOST_PROGRAMS,
         waits: bool = False,
     ):
         self._make_graphs = make_graphs
         self._most_rows = most_rows
         self._enough_batches = enough_batches
+        self._most_programs = most_programs
         self._waits = waits
         self._lock = threading.Lock()  # for all below
         self._batches: Counter[Shape] = Counter()
@@ -235,7 +239,7 @@ class XlaPrograms:
         """
         with self._lock:
             self._batches[shape] += 1
-            is_new = shape not in self._requested and len(self._requested) < MOST_PROGRAMS
+            is_new = shape not in self._requested and len(self._requested) < self._most_programs
             if is_new and self._batches[shape] >= self._enough_batches:
                 self._requested.append(shape)
                 if self._thread is None:
@@ -300,4 +304,9 @@ def programs_for(
     is_large = any(config.d_model * config.vocab_size >= LARGE for config in configs)
     if is_large or options.extra_length > MOST_EXTRA_LENGTH:
         return NO_PROGRAMS
-    return XlaPrograms(make_graphs, most_rows=1, enough_batches=ENOUGH_BATCHES)
+    return XlaPrograms(
+        make_graphs,
+        most_rows=1,
+        enough_batches=ENOUGH_BATCHES,
+        most_programs=MOST_ON_PROCESSOR,
+    )

@@ -196,12 +196,13 @@ def test_programs_are_compiled_after_enough_batches_of_their_shape(made):
     assert len(made) == 1
 
 
-def test_there_are_few_programs(made):
-    programs = XlaPrograms(lambda: None, waits=True)
+@pytest.mark.parametrize("most", [MOST_PROGRAMS, 2])
+def test_there_are_few_programs(made, most):
+    programs = XlaPrograms(lambda: None, most_programs=most, waits=True)
     for rows in ROWS:
         for length in LENGTHS:
             programs.find("search_ids", inputs(rows, length))
-    assert len(made) == len(set(made)) == MOST_PROGRAMS < len(ROWS) * len(LENGTHS)
+    assert len(made) == len(set(made)) == most < len(ROWS) * len(LENGTHS)
 
 
 def test_nobody_waits_for_a_compilation(made):
