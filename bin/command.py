@@ -40,6 +40,7 @@ from command_flags import parse_flags  # noqa: E402
 from command_log import log_to_stderr, quiet_libraries  # noqa: E402
 
 from keras_transformer.errors import InputError, reason  # noqa: E402
+from keras_transformer.training.interruption import is_in_thread  # noqa: E402
 
 # Environment variables for TensorFlow, unless already set.
 ENVIRONMENT = {
@@ -77,6 +78,9 @@ def run(
         try:
             with _ending_at_sigterm():
                 app.run(lambda arguments: _run(main, arguments), flags_parser=parse)
+        except SystemExit as ending:
+            _end_compilation(ending.code)
+            raise
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -119,6 +123,13 @@ def _ending_at_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, earlier)
+
+
+def _end_compilation(code: int | str | None) -> None:
+    """Ends the process at once if XLA still compiles after a signal: TensorFlow would wait."""
+    if is_in_thread() and not isinstance(code, str):
+        sys.stdout.flush()
+        os._exit(code or 0)
 
 
 def _open_standard_streams() -> None:

@@ -128,7 +128,10 @@ class Cluster:
     Attributes:
         index: the number of this worker.
         is_chief: whether this worker decides, validates and writes for all.
+        is_alone: False, as there are other workers.
     """
+
+    is_alone = False
 
     def __init__(self, addresses: Addresses, model_dir: str | os.PathLike):
         self.addresses = addresses

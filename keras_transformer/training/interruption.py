@@ -4,9 +4,11 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
+_THREAD = "interruptible"
 
 
 class _Interrupted(BaseException):
@@ -50,6 +52,33 @@ class Interruption:
         if self._validating:
             self._validating = False
             raise _Interrupted
+
+
+def in_thread(function: Callable[[], T]) -> T:
+    """Calls a function in another thread, so that Python handles signals meanwhile.
+
+    In one thread, a signal has to wait until a call of TensorFlow returns. If its handler raises an
+    error, the function goes on in its thread, until the process ends; see `is_in_thread`.
+    """
+    future: Future[T] = Future()
+    done = threading.Event()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # raised in the other thread
+            future.set_exception(error)
+        done.set()
+
+    threading.Thread(target=call, name=_THREAD, daemon=True).start()
+    while not done.wait(0.2):  # a signal at the very beginning of a wait does not end it
+        pass
+    return future.result()
+
+
+def is_in_thread() -> bool:
+    """Whether a function called by `in_thread` is still running."""
+    return any(thread.name == _THREAD for thread in threading.enumerate())
 
 
 def _ignore(number: int) -> None:

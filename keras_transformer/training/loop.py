@@ -19,12 +19,13 @@ from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import Curves, SilentCurves, finite_or_none
 from keras_transformer.training.data import TrainingData
-from keras_transformer.training.interruption import Interruption, listening
+from keras_transformer.training.interruption import Interruption, in_thread, listening
 from keras_transformer.training.lone_worker import LoneWorker
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import Decision, RunState
 from keras_transformer.training.schedule import LONGEST_WARMUP
 from keras_transformer.training.step import TrainingStep, as_tensors
+from keras_transformer.training.step_sums import StepSums
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
 
@@ -35,7 +36,7 @@ LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart 
 
 
 def _do_nothing(*_: Any) -> None:
-    """For models that keep their initial weights, or directories that need no description."""
+    """For initial weights that are kept, and events that concern nobody."""
 
 
 def train(
@@ -48,10 +49,12 @@ def train(
     cluster: "Cluster | LoneWorker | None" = None,
     initialize: Callable[[keras.Model], None] = _do_nothing,
     describe: Callable[[], None] = _do_nothing,
+    on_compiled: Callable[[], None] = _do_nothing,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint in `model_dir`, if any.
 
-    On SIGTERM or Ctrl-C the running steps are finished and saved first. If the gradients in the
+    On SIGTERM or Ctrl-C the running steps are finished and saved first; the first step of a single
+    process is not if XLA compiles it. If the gradients in the
     last steps of a run were not finite, these steps are not saved, so that the newest checkpoint is
     a good one. A warning is logged, and the same run resumes from that checkpoint.
 
@@ -68,6 +71,7 @@ def train(
             adapter, it is called at each start, and sets the base's weights.
         describe: called before the first checkpoint is written, to describe the model in the
             directory. A run that fails earlier leaves no description behind.
+        on_compiled: called after the first step that this call takes, if XLA compiled it.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -113,6 +117,7 @@ def train(
                 interruption=interruption,
                 cluster=cluster,
                 describe=describe,
+                on_compiled=on_compiled,
             )
             run.decide()
             while state.decision.stopped is None:
@@ -220,20 +225,48 @@ class _Run:
     interruption: Interruption
     cluster: "Cluster | LoneWorker"
     describe: Callable[[], None]
+    on_compiled: Callable[[], None]
     is_length_known: bool = False  # whether the run's length was estimated, for its warm-up
 
     def take_steps(self) -> None:
-        """Takes steps for about a second, and none beyond the next event."""
+        """Takes steps for about a second, and none beyond the next event.
+
+        A signal during a compilation ends the run without a step.
+        """
         state = self.state
         self.curves.profile(state.step + 1)
         steps = min(state.decision.steps_per_call, self.config.steps_to_next_event(state.step))
         started = time.monotonic()
-        sums = self.step.run(self.batches, tf.constant(steps), as_tensors(state.progress.sums))
-        sums = tf.nest.map_structure(float, sums)  # waits until the steps are taken
+        compiles = state.started is None and self.data.packed and self.cluster.is_alone
+        sums = self._compile_and_run(steps) if compiles else self._run_step(steps)
+        if sums is None:
+            return
         state.add_steps(steps, time.monotonic() - started, sums)
         if state.skipped_in_row >= self.config.max_skipped_steps:
             limit = f"max_skipped_steps={self.config.max_skipped_steps}"
             raise self._diverged("gradients", f"{self._skipped_steps()} ({limit})")
+
+    def _run_step(self, steps: int) -> StepSums:
+        """Takes steps; returns the new sums, as floats."""
+        sums = as_tensors(self.state.progress.sums)
+        sums = self.step.run(self.batches, tf.constant(steps), sums)
+        return tf.nest.map_structure(float, sums)  # waits until the steps are taken
+
+    def _compile_and_run(self, steps: int) -> StepSums | None:
+        """Takes the first steps, which XLA compiles; returns None if a signal came meanwhile.
+
+        The compilation goes on in its thread, until the process ends. Other workers would wait for
+        this one, so only a lone one does this.
+        """
+        logging.info("XLA compiles the step, which takes up to minutes")
+        started = time.monotonic()
+        sums = self.interruption.unless_interrupted(
+            lambda: in_thread(lambda: self._run_step(steps))
+        )
+        if sums is not None:
+            logging.info("XLA compiled the step in %.0f s", time.monotonic() - started)
+            self.on_compiled()
+        return sums
 
     def decide(self) -> None:
         """Decides how the run continues; with several workers, the chief decides for all."""
@@ -292,6 +325,8 @@ class _Run:
     def report(self) -> None:
         """Updates the progress bar, and writes a point on the curves every `log_steps` steps."""
         state = self.state
+        if state.started is None:  # a signal came before the end of the first step
+            return
         self.curves.progress(state)
         is_log_step = state.step % self.config.log_steps == 0
         if is_log_step or state.decision.stopped in LIMITS:  # the last point may cover fewer steps

@@ -1,9 +1,10 @@
+import os
 import signal
 import threading
 
 import pytest
 
-from keras_transformer.training.interruption import listening
+from keras_transformer.training.interruption import in_thread, is_in_thread, listening
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -66,3 +67,33 @@ def test_another_thread_hears_nothing_and_changes_nothing():
     thread.start()
     thread.join()
     assert heard == [(None, True)]
+
+
+def test_a_signal_ends_the_wait_for_a_thread():
+    begun, ended = threading.Event(), threading.Event()
+
+    def compile_for_long():
+        begun.set()
+        assert ended.wait(60)
+
+    def send_signal():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with listening() as interruption:
+        threading.Thread(target=send_signal).start()
+        assert interruption.unless_interrupted(lambda: in_thread(compile_for_long)) is None
+        assert interruption.signal == signal.SIGTERM and is_in_thread()
+        (thread,) = (each for each in threading.enumerate() if each.name == "interruptible")
+        ended.set()
+        thread.join()
+        assert not is_in_thread()
+
+
+def test_results_and_errors_of_a_thread():
+    def fail():
+        raise ValueError("broken")
+
+    assert in_thread(lambda: 7) == 7
+    with pytest.raises(ValueError, match="broken"):
+        in_thread(fail)

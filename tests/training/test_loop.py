@@ -3,9 +3,11 @@
 import dataclasses
 import itertools
 import json
+import os
 import re
 import shutil
 import signal
+import threading
 
 import keras
 import numpy as np
@@ -23,6 +25,7 @@ from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step import TrainingStep
+from keras_transformer.training.xla_step import XlaTrainingStep
 from tests.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
@@ -317,6 +320,45 @@ def test_expected_steps():
     assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
     assert config.expected_steps(50, 601.0) == 50
     assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
+
+
+def test_a_signal_during_a_compilation_ends_the_run(tmp_path, monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def compile_for_long(*_):
+        begun.set()
+        assert ended.wait(60)
+        raise AssertionError("the process has ended")
+
+    def send_signal():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(XlaTrainingStep, "run", compile_for_long)
+    threading.Thread(target=send_signal).start()
+    data = TrainingData(copying_batches(), packed=True)
+    config, strategy = LoopConfig(train_steps=3), tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, tmp_path, config, strategy)
+    ended.set()
+    assert (result["step"], result["stopped"], result["checkpoint"]) == (0, "SIGTERM", None)
+
+
+def test_other_batches_begin_anew(two_checkpoints, caplog, monkeypatch):
+    """As if the run had begun without a GPU, and gone on with one."""
+    monkeypatch.setattr(XlaTrainingStep, "_gradients", TrainingStep._gradients)
+    compiled = []
+    data = TrainingData(copying_batches(), packed=True)
+    with caplog.at_level("INFO", logger="absl"):
+        for steps in (12, 14):
+            train(
+                *(MODEL, TRAINING, data, two_checkpoints, LoopConfig(train_steps=steps)),
+                tf.distribute.get_strategy(),
+                on_compiled=lambda: compiled.append(True),
+            )
+    anew = "step-00000010 was written with other batches: the data begins anew"
+    assert anew in caplog.text and caplog.text.count("begins anew") == 1
+    assert checkpoints.CheckpointStore(two_checkpoints).latest.step == 14
+    assert compiled == [True, True]
 
 
 def test_profile_and_histograms_on_request(tmp_path):
