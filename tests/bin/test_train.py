@@ -1,6 +1,9 @@
 """Flags of bin/train.py that are looked at before anything is done, and its smallest run."""
 
 import dataclasses
+import json
+import signal
+import subprocess
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
+from tests.processes import ROOT
 from tests.refusals import check_line
 from tests.restoring import restore
 
@@ -95,3 +99,19 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path,
         trained.model.encoder.weights, restore(tuned).model.encoder.weights, strict=True
     ):
         np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.slow  # compiles with XLA
+def test_a_signal_ends_a_compilation(start_process, prepared, tmp_path):
+    """XLA compiles four layers for much longer than the process takes to end."""
+    errors, train = tmp_path / "errors", ROOT / "bin" / "train.py"
+    arguments = [f"--data_dir={prepared}", f"--model_dir={tmp_path / 'model'}", "--preset=tiny"]
+    process = start_process([train, *arguments, "--xla=on", "--train_steps=2"], errors=errors)
+    while "XLA compiles the step" not in (errors.read_text() if errors.exists() else ""):
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.1)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    result = json.loads(output.splitlines()[-1])
+    assert (process.returncode, result["stopped"], result["step"]) == (0, "SIGTERM", 0)
+    assert "XLA compiled the step" not in errors.read_text()
