@@ -142,7 +142,7 @@ def load_model(stored, **options: Any):
     logging.info("loading the model ...")  # importing TensorFlow takes seconds
     from keras_transformer.loading import translator_of
     from keras_transformer.search.streams import share_cores
-    from keras_transformer.search.xla_cache import default_folder, keep_programs
+    from keras_transformer.xla_cache import default_folder, keep_programs
 
     share_cores(stored.where.device)
     if stored.where.xla != "off":

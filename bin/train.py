@@ -10,6 +10,7 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.presets import PRESETS
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.xla_cache import default_folder, keep_programs
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
@@ -43,6 +44,9 @@ def main():
 
     values = flag_values(TrainingConfig)
     TrainingConfig(**values)  # checks the values
+    loop = LoopConfig(**flag_values(LoopConfig))
+    if loop.xla != "off":
+        keep_programs(default_folder())
     chosen = {name: value for name, value in values.items() if FLAGS[name].present}
     result = train_on(
         FLAGS.data_dir,
@@ -50,7 +54,7 @@ def main():
         preset=FLAGS.preset if FLAGS["preset"].present else None,
         settings={**chosen, **parse_settings(FLAGS.config)},
         init_from=FLAGS.init_from,
-        loop=LoopConfig(**flag_values(LoopConfig)),
+        loop=loop,
         devices=DeviceConfig(**flag_values(DeviceConfig)),
         sample_sentences=FLAGS.sample_sentences,
     )

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from keras_transformer.compiled_programs import keep_compiled_programs
 from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files.locks import locked
@@ -86,8 +85,6 @@ def train_on(
     _check_positions(data_set, description.model)
     check_model_dir(model_dir, description)
 
-    programs = keep_compiled_programs()  # first, as Keras already looks for devices
-
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
     from keras_transformer.training.strategy import (
@@ -110,7 +107,6 @@ def train_on(
         cluster.require_same({**same, "xla": xla, "replicas": replicas})
         make_repeatable(description.training.seed, devices.deterministic)
         if xla == "on":
-            programs.load()
             batches = _packed_batches(data_set, description, replicas)
         else:
             batches = _batches(data_set, description)
@@ -133,7 +129,6 @@ def train_on(
             cluster,
             initialize=_initialization(init_from, data_set, description.base),
             describe=lambda: create_or_check(model_dir, description, data_dir),
-            on_compiled=programs.save,
         )
 
 

@@ -36,7 +36,7 @@ from keras_transformer.search.tensorflow_engine import (
     SearchGraphs,
     Tensors,
 )
-from keras_transformer.search.xla_cache import remove_programs
+from keras_transformer.xla_cache import remove_programs
 
 # The graphs that can be compiled, and their inputs besides source and prefix.
 SEARCHES = {

@@ -28,6 +28,7 @@ from keras_transformer.training.step import TrainingStep, as_tensors
 from keras_transformer.training.step_sums import StepSums
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
+from keras_transformer.xla_cache import remove_programs
 
 if TYPE_CHECKING:  # needed only with several workers
     from keras_transformer.training.cluster import Cluster
@@ -36,7 +37,7 @@ LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart 
 
 
 def _do_nothing(*_: Any) -> None:
-    """For initial weights that are kept, and events that concern nobody."""
+    """For models that keep their initial weights, or directories that need no description."""
 
 
 def train(
@@ -49,14 +50,13 @@ def train(
     cluster: "Cluster | LoneWorker | None" = None,
     initialize: Callable[[keras.Model], None] = _do_nothing,
     describe: Callable[[], None] = _do_nothing,
-    on_compiled: Callable[[], None] = _do_nothing,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint in `model_dir`, if any.
 
-    On SIGTERM or Ctrl-C the running steps are finished and saved first; the first step of a single
-    process is not if XLA compiles it. If the gradients in the
-    last steps of a run were not finite, these steps are not saved, so that the newest checkpoint is
-    a good one. A warning is logged, and the same run resumes from that checkpoint.
+    On SIGTERM or Ctrl-C the running steps are finished and saved first, except for the first step
+    of a single process if XLA compiles it. If the gradients in the last steps of a run were not
+    finite, these steps are not saved, so that the newest checkpoint is a good one. A warning is
+    logged, and the same run resumes from that checkpoint.
 
     Args:
         model_config: the model.
@@ -71,7 +71,6 @@ def train(
             adapter, it is called at each start, and sets the base's weights.
         describe: called before the first checkpoint is written, to describe the model in the
             directory. A run that fails earlier leaves no description behind.
-        on_compiled: called after the first step that this call takes, if XLA compiled it.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -117,7 +116,6 @@ def train(
                 interruption=interruption,
                 cluster=cluster,
                 describe=describe,
-                on_compiled=on_compiled,
             )
             run.decide()
             while state.decision.stopped is None:
@@ -225,7 +223,6 @@ class _Run:
     interruption: Interruption
     cluster: "Cluster | LoneWorker"
     describe: Callable[[], None]
-    on_compiled: Callable[[], None]
     is_length_known: bool = False  # whether the run's length was estimated, for its warm-up
 
     def take_steps(self) -> None:
@@ -260,12 +257,19 @@ class _Run:
         """
         logging.info("XLA compiles the step, which takes up to minutes")
         started = time.monotonic()
-        sums = self.interruption.unless_interrupted(
-            lambda: in_thread(lambda: self._run_step(steps))
-        )
+
+        def run() -> StepSums:
+            try:
+                return self._run_step(steps)
+            except tf.errors.OpError:
+                if not remove_programs():
+                    raise
+                logging.info("XLA compiles anew, without the programs that were kept on disk")
+                return self._run_step(steps)
+
+        sums = self.interruption.unless_interrupted(lambda: in_thread(run))
         if sums is not None:
             logging.info("XLA compiled the step in %.0f s", time.monotonic() - started)
-            self.on_compiled()
         return sums
 
     def decide(self) -> None:

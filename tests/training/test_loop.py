@@ -26,6 +26,7 @@ from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step import TrainingStep
 from keras_transformer.training.xla_step import XlaTrainingStep
+from keras_transformer.xla_cache import FLAGS, keep_programs
 from tests.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
@@ -343,22 +344,40 @@ def test_a_signal_during_a_compilation_ends_the_run(tmp_path, monkeypatch):
     assert (result["step"], result["stopped"], result["checkpoint"]) == (0, "SIGTERM", None)
 
 
+def test_a_damaged_program_is_compiled_anew(tmp_path, monkeypatch, caplog):
+    program = tmp_path / "kept" / "xla_compile_cache__1"
+    monkeypatch.setenv(FLAGS, "")
+    monkeypatch.delenv(FLAGS)
+    keep_programs(program.parent)
+    program.write_bytes(b"")
+    run_step = XlaTrainingStep.run
+
+    def run(*arguments):
+        if program.exists():
+            raise tf.errors.DataLossError(None, None, "damaged")
+        return run_step(*arguments)
+
+    monkeypatch.setattr(XlaTrainingStep, "run", run)
+    monkeypatch.setattr(XlaTrainingStep, "_gradients", TrainingStep._gradients)
+    data, strategy = TrainingData(copying_batches(), packed=True), tf.distribute.get_strategy()
+    with caplog.at_level("INFO", logger="absl"):
+        result = train(MODEL, TRAINING, data, tmp_path / "m", LoopConfig(train_steps=2), strategy)
+    assert result["step"] == 2 and caplog.text.count("compiles anew") == 1
+
+
 def test_other_batches_begin_anew(two_checkpoints, caplog, monkeypatch):
     """As if the run had begun without a GPU, and gone on with one."""
     monkeypatch.setattr(XlaTrainingStep, "_gradients", TrainingStep._gradients)
-    compiled = []
     data = TrainingData(copying_batches(), packed=True)
     with caplog.at_level("INFO", logger="absl"):
         for steps in (12, 14):
             train(
                 *(MODEL, TRAINING, data, two_checkpoints, LoopConfig(train_steps=steps)),
                 tf.distribute.get_strategy(),
-                on_compiled=lambda: compiled.append(True),
             )
     anew = "step-00000010 was written with other batches: the data begins anew"
     assert anew in caplog.text and caplog.text.count("begins anew") == 1
     assert checkpoints.CheckpointStore(two_checkpoints).latest.step == 14
-    assert compiled == [True, True]
 
 
 def test_profile_and_histograms_on_request(tmp_path):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.search import xla_cache
-from keras_transformer.search.xla_cache import FLAGS, default_folder, keep_programs, remove_programs
+from keras_transformer import xla_cache
+from keras_transformer.xla_cache import FLAGS, default_folder, keep_programs, remove_programs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 # Searches with a program and without one, in a process that keeps its programs in a folder.
 SEARCHES = """
 import json, sys, time
 from pathlib import Path
-from keras_transformer.search.xla_cache import keep_programs
+from keras_transformer.xla_cache import keep_programs
 keep_programs(Path(sys.argv[1]))
 from tests.search.test_xla_search import SOURCES, Request, assert_same, both
 from tests.small_models import settings_of, small_model

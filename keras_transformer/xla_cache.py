@@ -2,42 +2,44 @@
 
 TensorFlow names a file after the computation and the shapes of its inputs, so models of the same
 shape share programs. The folder is named after what the file's name leaves out: the version, the
-processor and XLA's options. If a file cannot be read or written, TensorFlow does not compile.
+processor, the GPUs and their driver, and XLA's options. If a file cannot be read or written,
+TensorFlow does not compile.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 
 FLAGS = "TF_XLA_FLAGS"
 FOLDER = "tf_xla_persistent_cache_directory="  # a flag of TensorFlow
+FACT = re.compile("model name|flags|NVRM version|Model:")  # of a processor, a driver or a GPU
 MOST_FILES = 100  # of one to a few MB each
 FREE_BYTES = 2**28  # of the disk, at least
 
 
 def default_folder() -> Path:
-    """Returns the folder for this version of TensorFlow and this processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    processor = [line for line in lines if line.startswith(("model name", "flags"))]
-    facts = [
-        importlib.metadata.version("tensorflow"),
-        platform.machine(),
-        *sorted(set(processor)),
-        os.environ.get("XLA_FLAGS", ""),
-    ]
+    """Returns the folder for this version of TensorFlow, this processor and these GPUs."""
+    versions = importlib.metadata.version("tensorflow"), os.environ.get("XLA_FLAGS", "")
+    facts = [*versions, platform.machine()]
+    driver = Path("/proc/driver/nvidia")
+    for file in Path("/proc/cpuinfo"), driver / "version", *driver.glob("gpus/*/information"):
+        with contextlib.suppress(OSError):
+            facts += sorted({line for line in file.read_text().splitlines() if FACT.match(line)})
     name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "keras-transformer" / f"xla-{name}"
 
 
 def keep_programs(folder: Path) -> None:
-    """Keeps the programs of this process in a folder; call before TensorFlow first compiles.
+    """Keeps the programs of this process in a folder.
+
+    TensorFlow reads this setting when it first looks for devices, so call it before importing
+    Keras.
 
     Nothing is kept in a folder that cannot be written, on a disk that is almost full, or if the
     user has chosen a folder with TensorFlow's own variable.
@@ -56,9 +58,10 @@ def keep_programs(folder: Path) -> None:
         os.environ[FLAGS] = f"--{FOLDER}{folder}"
 
 
-def remove_programs() -> None:
-    """Removes the programs that are kept for this process: one of them may be damaged."""
+def remove_programs() -> bool:
+    """Removes the programs kept for this process, one of which may be damaged; whether any were."""
     _, _, folder = os.environ.get(FLAGS, "").partition(FOLDER)
-    if folder:
-        for file in Path(folder).glob("xla_compile_cache__*"):
-            file.unlink(missing_ok=True)
+    files = list(Path(folder).glob("xla_compile_cache__*")) if folder else []
+    for file in files:
+        file.unlink(missing_ok=True)
+    return len(files) > 0
