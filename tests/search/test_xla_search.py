@@ -110,7 +110,7 @@ def test_greedy_search_is_that_of_the_graphs(make_model):
 def test_searches_of_other_models_are_those_of_the_graphs(make_model, options, beams):
     settings = settings_of(beams, extra_length=20, early_stopping=beams > 1)
     engine, plain = both(make_model(**options), settings)
-    requests = [Request(SOURCES, guaranteed=2), Request([SOURCES[1]])]
+    requests = [Request(SOURCES, guaranteed=min(beams, 2)), Request([SOURCES[1]])]
     for request in requests:
         assert_same(engine.search(request), plain.search(request))
         assert_same(engine.search_greedily(request), plain.search_greedily(request))
