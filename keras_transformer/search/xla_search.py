@@ -49,9 +49,9 @@ LENGTHS = (8, 16, 32, 64, 128, 256)  # of sources and prefixes
 ROWS = (1, 8, 32, 128)
 MOST_PROGRAMS = 12
 MOST_ON_PROCESSOR = 4  # each takes about 100 MB
-# On a processor, a program is compiled once this many batches of its shape have come: compiling
-# takes as much time as some hundred sentences.
-ENOUGH_BATCHES = 20
+# On a processor, a program is compiled once this many batches of its shape have come: the program
+# would by then have saved about the time that compiling takes.
+ENOUGH_BATCHES = 300
 # Trees have far more tokens than their sentences: most steps would be those with the most room.
 MOST_EXTRA_LENGTH = 100
 LOWEST_PRIORITY = 19
