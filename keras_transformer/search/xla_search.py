@@ -65,6 +65,12 @@ class Shape(NamedTuple):
     length: int  # S
     prefix_length: int  # P
 
+    def holds(self, other: "Shape") -> bool:
+        """Whether batches of another shape can be padded to this one."""
+        return self.name == other.name and all(
+            mine >= others for mine, others in zip(self[1:], other[1:], strict=True)
+        )
+
     @property
     def signature(self) -> list[tf.TensorSpec]:
         """The inputs of the program."""
@@ -189,6 +195,7 @@ class XlaPrograms:
         enough_batches: how many batches of a shape must come before it is compiled.
         most_programs: how many shapes are compiled.
         waits: whether the batch that is enough waits for its program.
+        takes_larger: whether a larger program computes a batch while its own is missing.
     """
 
     def __init__(
@@ -198,12 +205,14 @@ class XlaPrograms:
         enough_batches: int = 1,
         most_programs: int = MOST_PROGRAMS,
         waits: bool = False,
+        takes_larger: bool = False,
     ):
         self._make_graphs = make_graphs
         self._most_rows = most_rows
         self._enough_batches = enough_batches
         self._most_programs = most_programs
         self._waits = waits
+        self._takes_larger = takes_larger
         self._lock = threading.Lock()  # for all below
         self._batches: Counter[Shape] = Counter()
         self._requested: list[Shape] = []
@@ -229,7 +238,15 @@ class XlaPrograms:
             thread = self._count(shape)
             if self._waits and thread is not None:
                 thread.join()
-        return self._programs.get(shape)
+        return self._programs.get(shape) or self._larger(shape)
+
+    def _larger(self, shape: Shape) -> Program | None:
+        """Returns the smallest ready program that holds a batch, if larger ones are taken."""
+        if not self._takes_larger:
+            return None
+        fitting = [ready for ready in self.ready if ready.holds(shape)]
+        smallest = min(fitting, key=lambda ready: ready.rows * ready.length, default=None)
+        return None if smallest is None else self._programs[smallest]
 
     def _count(self, shape: Shape) -> threading.Thread | None:
         """Counts a batch, and requests its program if there were enough.
@@ -283,7 +300,8 @@ def programs_for(
 
     Args:
         xla: "off" for none; "on" for all, each when its shape comes first; "auto" for those that
-            are faster, in the background: on a GPU, all; on a processor, single sentences of models
+            are faster, in the background: on a GPU, all, in larger programs while their own are
+            missing; on a processor, single sentences of models
             with small softmax matrices, whose steps spend most of their time starting operations.
         configs: of one model, or of the members of an ensemble.
         options: the search options.
@@ -300,7 +318,7 @@ def programs_for(
     if xla == "off" or is_sampling:
         return NO_PROGRAMS
     if tf.config.get_visible_devices("GPU"):
-        return XlaPrograms(make_graphs)
+        return XlaPrograms(make_graphs, takes_larger=True)
     is_large = any(config.d_model * config.vocab_size >= LARGE for config in configs)
     if is_large or options.extra_length > MOST_EXTRA_LENGTH:
         return NO_PROGRAMS

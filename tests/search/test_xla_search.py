@@ -124,6 +124,7 @@ class NoProgram:
     made: ClassVar[list[Shape]] = []
 
     def __init__(self, graphs, shape):
+        self.shape = shape
         self.made.append(shape)
 
 
@@ -194,6 +195,19 @@ def test_programs_are_compiled_after_enough_batches_of_their_shape(made):
         assert programs.find("search_ids", inputs(2, 5)) is None
     wait(programs)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("takes_larger", [False, True])
+def test_a_larger_program_takes_the_place_of_a_missing_one(made, takes_larger):
+    programs = XlaPrograms(lambda: None, most_programs=2, takes_larger=takes_larger)
+    for rows, length in ((128, 16), (8, 16)):
+        programs.find("search_ids", inputs(rows, length))
+        wait(programs)
+    for rows, length, wanted in ((1, 5, 8), (9, 16, 128), (8, 17, None), (129, 1, None)):
+        found = programs.find("search_ids", inputs(rows, length))
+        assert (found and found.shape.rows) == (wanted if takes_larger else None)
+    assert programs.find("greedy_ids", inputs(1, 5)) is None
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("most", [MOST_PROGRAMS, 2])
