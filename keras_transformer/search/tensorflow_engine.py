@@ -281,7 +281,7 @@ class TensorFlowEngine:
 
     def __init__(self, graphs: SearchGraphs | ExportedGraphs, programs: Programs = NO_PROGRAMS):
         self.graphs = graphs  # a tf.function does not keep its method's object alive
-        self.programs = programs or NoPrograms()
+        self.programs = programs
         self.functions = sorted(graphs.named)
         self.streams = streams()
 
