@@ -156,6 +156,7 @@ def loaded(name):
         patch.syspath_prepend(BIN)
         patch.setitem(sys.modules, spec.name, module)
         verbosity = logging.get_verbosity()
+        flags.FLAGS["verbosity"].unparse()  # TensorFlow sets it when it saves a model
         try:
             spec.loader.exec_module(module)
             defined = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(module)}

@@ -320,7 +320,7 @@ def test_long_lines_are_cut(bpe, run):
     assert outputs["truncated"].tolist() == [True, True, False]
     assert np.all(np.isfinite(outputs["score"][:, 0]))
     outputs = run("score", LONG)
-    assert outputs["length"].tolist()[:2] == [bpe.target_limit] * 2
+    assert outputs["length"].tolist()[:2] == [bpe.encoder.target_limit] * 2
     assert outputs["truncated"].tolist() == [True, True, False]
 
 
@@ -355,7 +355,7 @@ def test_n_best(parts, translators, bpe):
         for best in found:
             penalty = ((5 + best.tokens) / 6) ** 0.6
             assert best.log_prob / penalty == pytest.approx(best.score, rel=1e-4, abs=1e-5)
-    long_lines = sum(len(ids) >= bpe.source_limit for ids in tokenizer.encode(LINES))
+    long_lines = sum(len(ids) >= bpe.encoder.source_limit for ids in tokenizer.encode(LINES))
     assert cut == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
