@@ -13,7 +13,13 @@ import os
 import platform
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from absl import logging
+
+T = TypeVar("T")
 
 FLAGS = "TF_XLA_FLAGS"
 FOLDER = "tf_xla_persistent_cache_directory="  # a flag of TensorFlow
@@ -65,3 +71,16 @@ def remove_programs() -> bool:
     for file in files:
         file.unlink(missing_ok=True)
     return len(files) > 0
+
+
+def compiled(compile: Callable[[], T]) -> T:
+    """Calls a function that compiles; if it fails, once more without the programs on disk."""
+    import tensorflow as tf  # after keep_programs
+
+    try:
+        return compile()
+    except (tf.errors.OpError, OSError):
+        if not remove_programs():
+            raise
+        logging.info("XLA compiles anew, without the programs that were kept on disk")
+        return compile()

@@ -90,6 +90,5 @@ def _add_run(xml: XmlSource, runs: Runs, run: XmlElement) -> None:
     )
     parts = (with_namespaces(parts[0], namespaces), *parts[1:])
     source = _CHECKED.sub("", xml.source(properties.start, properties.end))
-    source = with_namespaces(source, namespaces)
-    source = "" if EMPTY_PROPERTIES.fullmatch(source) else source
+    source = "" if EMPTY_PROPERTIES.fullmatch(source) else with_namespaces(source, namespaces)
     runs.text(source, text.text, parts if has_language(parts) else ())

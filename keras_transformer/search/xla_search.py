@@ -11,6 +11,7 @@ are seldom the same shape, nor int8 products, which XLA lacks.
 """
 
 import bisect
+import functools
 import os
 import sys
 import threading
@@ -36,7 +37,7 @@ from keras_transformer.search.tensorflow_engine import (
     SearchGraphs,
     Tensors,
 )
-from keras_transformer.xla_cache import remove_programs
+from keras_transformer.xla_cache import compiled
 
 # The graphs that can be compiled, and their inputs besides source and prefix.
 SEARCHES = {
@@ -174,15 +175,6 @@ class Program:
         }
 
 
-def compiled(graphs: SearchGraphs, shape: Shape) -> Program:
-    """Compiles a program, or takes it from the disk; anew, if what is there is damaged."""
-    try:
-        return Program(graphs, shape)
-    except (tf.errors.OpError, OSError):
-        remove_programs()
-        return Program(graphs, shape)
-
-
 class XlaPrograms:
     """The programs of a model, compiled when enough batches of a shape have come.
 
@@ -271,7 +263,7 @@ class XlaPrograms:
         try:
             graphs = self._make_graphs()
             while (shape := self._next()) is not None:
-                self._programs[shape] = compiled(graphs, shape)
+                self._programs[shape] = compiled(functools.partial(Program, graphs, shape))
         except Exception as error:  # no memory, or no space: the graphs compute everything as ever
             logging.warning("XLA compiles no further searches: %s", reason(error))
 
@@ -301,8 +293,8 @@ def programs_for(
     Args:
         xla: "off" for none; "on" for all, each when its shape comes first; "auto" for those that
             are faster, in the background: on a GPU, all, in larger programs while their own are
-            missing; on a processor, single sentences of models
-            with small softmax matrices, whose steps spend most of their time starting operations.
+            missing; on a processor, single sentences of models with small softmax matrices, whose
+            steps spend most of their time starting operations.
         configs: of one model, or of the members of an ensemble.
         options: the search options.
         make_graphs: makes the graphs of the model.

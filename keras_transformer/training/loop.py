@@ -28,7 +28,7 @@ from keras_transformer.training.step import TrainingStep, as_tensors
 from keras_transformer.training.step_sums import StepSums
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
-from keras_transformer.xla_cache import remove_programs
+from keras_transformer.xla_cache import compiled
 
 if TYPE_CHECKING:  # needed only with several workers
     from keras_transformer.training.cluster import Cluster
@@ -259,15 +259,9 @@ class _Run:
         started = time.monotonic()
 
         def run() -> StepSums:
-            try:
-                return self._run_step(steps)
-            except tf.errors.OpError:
-                if not remove_programs():
-                    raise
-                logging.info("XLA compiles anew, without the programs that were kept on disk")
-                return self._run_step(steps)
+            return self._run_step(steps)
 
-        sums = self.interruption.unless_interrupted(lambda: in_thread(run))
+        sums = self.interruption.unless_interrupted(lambda: in_thread(lambda: compiled(run)))
         if sums is not None:
             logging.info("XLA compiled the step in %.0f s", time.monotonic() - started)
         return sums
