@@ -103,6 +103,14 @@ def with_file_name(error: Exception, path: str | os.PathLike) -> OSError:
     return OSError(errno.EIO, why, str(path))
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Whether a device has no memory left: TensorFlow's error is that of a full disk, too."""
+    import tensorflow as tf
+
+    is_full = isinstance(error, tf.errors.ResourceExhaustedError)
+    return is_full and os.strerror(errno.ENOSPC) not in str(error)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns " (did you mean X?)", where X is the known name most similar to a wrong one.
 

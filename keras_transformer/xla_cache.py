@@ -19,6 +19,8 @@ from typing import TypeVar
 
 from absl import logging
 
+from keras_transformer.errors import lacks_memory
+
 T = TypeVar("T")
 
 FLAGS = "TF_XLA_FLAGS"
@@ -74,13 +76,16 @@ def remove_programs() -> bool:
 
 
 def compiled(compile: Callable[[], T]) -> T:
-    """Calls a function that compiles; if it fails, once more without the programs on disk."""
+    """Calls a function that compiles; if it fails, once more without the programs on disk.
+
+    Programs on disk do no harm where the device has no memory.
+    """
     import tensorflow as tf  # after keep_programs
 
     try:
         return compile()
-    except (tf.errors.OpError, OSError):
-        if not remove_programs():
+    except (tf.errors.OpError, OSError) as error:
+        if lacks_memory(error) or not remove_programs():
             raise
         logging.info("XLA compiles anew, without the programs that were kept on disk")
         return compile()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, lacks_memory, reason, require
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
 from keras_transformer.language_codes import source_languages_of
@@ -112,7 +112,8 @@ def train_on(
             batches = _batches(data_set, description)
         data = _with_validation(batches, data_set, description, sample_sentences)
         contexts.enter_context(data_set.damage_named())
-        contexts.enter_context(_explain_out_of_memory(model_dir))
+        tokens = description.training.tokens_per_batch
+        contexts.enter_context(_explain_out_of_memory(model_dir, tokens))
         if cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process can change it
@@ -133,7 +134,7 @@ def train_on(
 
 
 @contextlib.contextmanager
-def _explain_out_of_memory(model_dir: str | os.PathLike) -> Iterator[None]:
+def _explain_out_of_memory(model_dir: str | os.PathLike, tokens_per_batch: int) -> Iterator[None]:
     """In the block, makes errors name the device's lack of memory, or the disk's lack of space.
 
     Raises:
@@ -144,16 +145,17 @@ def _explain_out_of_memory(model_dir: str | os.PathLike) -> Iterator[None]:
     try:
         yield
     except (OSError, tf.errors.ResourceExhaustedError) as error:
-        # TensorFlow has one error type for both, and only its message distinguishes them.
+        if lacks_memory(error):
+            rule = "must be small enough for the device's memory, or computed in more parts "
+            rule += "(accumulate_steps)"
+            received = f"{tokens_per_batch} ({reason(error)})"
+            raise InputError("tokens_per_batch", rule, received) from None
         no_room = os.strerror(errno.ENOSPC)
         if no_room in str(error) and getattr(error, "filename", None) is None:
             error = OSError(errno.ENOSPC, no_room, str(model_dir))
             error.add_note("the training curves and log need space")
             raise error from None
-        if isinstance(error, OSError):
-            raise
-        rule = "must fit into the device's memory together with the model"
-        raise InputError("tokens_per_batch", rule, reason(error)) from None
+        raise
 
 
 def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:

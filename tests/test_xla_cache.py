@@ -7,9 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from keras_transformer import xla_cache
-from keras_transformer.xla_cache import FLAGS, default_folder, keep_programs, remove_programs
+from keras_transformer.xla_cache import (
+    FLAGS,
+    compiled,
+    default_folder,
+    keep_programs,
+    remove_programs,
+)
 
 ROOT = Path(__file__).parents[1]
 # Searches with a program and without one, in a process that keeps its programs in a folder.
@@ -80,6 +87,17 @@ def test_each_version_and_processor_has_its_folder(tmp_path, monkeypatch):
     other = default_folder()
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
     assert len({folder, other, default_folder()}) == 3
+
+
+def test_programs_stay_where_a_device_lacks_memory(tmp_path):
+    def fail():
+        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+    keep_programs(tmp_path)
+    (tmp_path / "xla_compile_cache__1").write_bytes(b"")
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        compiled(fail)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.slow  # new interpreters, which compile with XLA

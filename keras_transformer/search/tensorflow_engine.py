@@ -4,14 +4,16 @@
 or an export's signatures, which have the same names (export/saved_model.py).
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from keras_transformer.config import PAD_ID
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.beam_search import BeamSearch
 from keras_transformer.search.cache import Pool, SearchCache
@@ -254,7 +256,12 @@ class Programs(Protocol):
     """Compiled searches, which give the same results as the graphs; see xla_search.XlaPrograms."""
 
     def find(self, name: str, inputs: dict[str, tf.Tensor]) -> Callable[..., Tensors] | None:
-        """Returns the program for a batch, or None if the graph of that name has to search it."""
+        """Returns the program for a batch, or None if the graph of that name has to search it.
+
+        Raises:
+            tf.errors.ResourceExhaustedError: if the device has no memory for the program, but may
+                have it for a part of the batch.
+        """
 
 
 class NoPrograms:
@@ -270,13 +277,16 @@ NO_PROGRAMS = NoPrograms()
 class TensorFlowEngine:
     """The engine that calls graphs; see engine.Engine for its functions.
 
+    A batch for which the device has no memory is computed in parts, and so are later ones of its
+    size.
+
     Args:
         graphs: the graphs of a model in this process, or of an export.
         programs: its compiled searches.
 
     Raises:
-        InputError: from any function if an export lacks the required signature, or the model's
-            weights are not finite.
+        InputError: from any function if an export lacks the required signature, the model's weights
+            are not finite, or the device has no memory for a single sentence.
     """
 
     def __init__(self, graphs: SearchGraphs | ExportedGraphs, programs: Programs = NO_PROGRAMS):
@@ -284,6 +294,7 @@ class TensorFlowEngine:
         self.programs = programs
         self.functions = sorted(graphs.named)
         self.streams = streams()
+        self._most_tokens = sys.maxsize  # in a batch's sources, with padding, that memory holds
 
     def search(self, request: Request) -> SearchResult:
         source, prefix = padded(request.ids), _padded_prefix(request)
@@ -334,8 +345,56 @@ class TensorFlowEngine:
     def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
         rule = "must be among the export's signatures; export the model again with it"
         require(name in self.graphs.named, name, rule, ", ".join(self.functions))
-        search = self.programs.find(name, inputs) or self.graphs.named[name]
-        return {key: tensor.numpy() for key, tensor in search(**inputs).items()}
+        rows, length = inputs["source"].shape
+        most_rows = max(1, self._most_tokens // length)
+        if rows > most_rows:
+            parts = [_rows_of(inputs, start, most_rows) for start in range(0, rows, most_rows)]
+            return joined([self._call(name, **part) for part in parts])
+        try:
+            search = self.programs.find(name, inputs) or self.graphs.named[name]
+            return _arrays(search(**inputs))
+        except tf.errors.ResourceExhaustedError:
+            if rows == 1:
+                return self._call_graph_of_one(name, **inputs)
+        self._most_tokens = rows * length // 2
+        message = "no memory for %d sentences of %d tokens: from now on, %d tokens at a time"
+        logging.warning(message, rows, length, self._most_tokens)
+        return self._call(name, **inputs)
+
+    def _call_graph_of_one(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
+        """Calls a graph for one sentence: it takes less memory than a program."""
+        try:
+            return _arrays(self.graphs.named[name](**inputs))
+        except tf.errors.ResourceExhaustedError as error:
+            received = f"{inputs['source'].shape[1]} tokens ({reason(error)})"
+            rule = "must be short enough for the device's memory"
+            raise InputError("source", rule, received) from None
+
+
+def _arrays(outputs: Tensors) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
+def _rows_of(inputs: Tensors, start: int, count: int) -> Tensors:
+    """Returns some rows of a batch; scalars are for all of them."""
+    return {
+        name: tensor[start : start + count] if tensor.shape.rank else tensor
+        for name, tensor in inputs.items()
+    }
+
+
+def joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Joins the outputs for the parts of a batch, padded with zeros to the longest of each axis."""
+    outputs = {}
+    for name in parts[0]:
+        arrays = [part[name] for part in parts]
+        longest = np.max([array.shape[1:] for array in arrays], axis=0)
+        padded_arrays = [
+            np.pad(array, [(0, 0), *((0, more) for more in longest - array.shape[1:])])
+            for array in arrays
+        ]
+        outputs[name] = np.concatenate(padded_arrays)
+    return outputs
 
 
 def require_finite(is_finite: np.ndarray, what: str) -> None:

@@ -24,7 +24,7 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, lacks_memory, reason
 from keras_transformer.search.cache import XlaPool
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import LARGE
@@ -179,7 +179,8 @@ class XlaPrograms:
     """The programs of a model, compiled when enough batches of a shape have come.
 
     They are compiled one after the other, in a thread with low priority unless somebody waits. A
-    process that ends waits for the one that is being compiled.
+    process that ends waits for the one that is being compiled. If the device has no memory for one
+    of them, smaller ones are compiled.
 
     Args:
         make_graphs: makes the graphs of the model, in that thread.
@@ -209,6 +210,7 @@ class XlaPrograms:
         self._batches: Counter[Shape] = Counter()
         self._requested: list[Shape] = []
         self._programs: dict[Shape, Program] = {}
+        self._too_large: dict[Shape, Exception] = {}  # shapes that no memory is left for
         self._thread: threading.Thread | None = None  # while it is compiling
 
     @property
@@ -222,6 +224,9 @@ class XlaPrograms:
         Args:
             name: the graph.
             inputs: its inputs.
+
+        Raises:
+            tf.errors.ResourceExhaustedError: if the device has no memory for the program.
         """
         shape = smallest_shape(name, inputs, self._most_rows)
         if shape is None:
@@ -230,6 +235,8 @@ class XlaPrograms:
             thread = self._count(shape)
             if self._waits and thread is not None:
                 thread.join()
+        if shape in self._too_large:
+            raise self._too_large[shape]
         return self._programs.get(shape) or self._larger(shape)
 
     def _larger(self, shape: Shape) -> Program | None:
@@ -263,13 +270,19 @@ class XlaPrograms:
         try:
             graphs = self._make_graphs()
             while (shape := self._next()) is not None:
-                self._programs[shape] = compiled(functools.partial(Program, graphs, shape))
-        except Exception as error:  # no memory, or no space: the graphs compute everything as ever
+                try:
+                    self._programs[shape] = compiled(functools.partial(Program, graphs, shape))
+                except tf.errors.ResourceExhaustedError as error:
+                    if not lacks_memory(error):
+                        raise
+                    self._too_large[shape] = error
+        except Exception as error:  # such as a full disk: the graphs compute everything as ever
             logging.warning("XLA compiles no further searches: %s", reason(error))
 
     def _next(self) -> Shape | None:
         with self._lock:
-            missing = [shape for shape in self._requested if shape not in self._programs]
+            ended = {**self._programs, **self._too_large}
+            missing = [shape for shape in self._requested if shape not in ended]
             if missing and threading.main_thread().is_alive():
                 return missing[0]
             self._thread = None

@@ -171,8 +171,8 @@ def exhausted(error):
 def test_memory_that_a_device_lacks_is_named(prepared, tmp_path, monkeypatch):
     error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\nmore")
     monkeypatch.setattr(loop, "train", exhausted(error))
-    with refused("tokens_per_batch", "OOM when allocating"):
-        train_on(prepared, tmp_path / "model", "tiny")
+    with refused("tokens_per_batch", "500 (OOM when allocating)", about="accumulate_steps"):
+        train_on(prepared, tmp_path / "model", "tiny", settings={"tokens_per_batch": 500})
 
 
 def test_a_damaged_shard_is_named(prepared, tmp_path, monkeypatch):

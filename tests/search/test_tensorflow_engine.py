@@ -462,6 +462,42 @@ def test_a_missing_signature_is_refused(small):
             search_with(Request(SOURCES))
 
 
+def with_memory(engine, tokens):
+    """The same engine on a device whose memory holds so many source tokens; and all batches."""
+    batches = []
+
+    def limited(graph):
+        def call(**inputs):
+            batches.append(tuple(inputs["source"].shape))
+            if inputs["source"].shape.num_elements() > tokens:
+                raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+            return graph(**inputs)
+
+        return call
+
+    named = {name: limited(graph) for name, graph in engine.graphs.named.items()}
+    return TensorFlowEngine(ExportedGraphs(named)), batches
+
+
+def test_a_batch_that_memory_does_not_hold_is_computed_in_parts(engine, caplog):
+    length = max(map(len, SOURCES))
+    small_engine, batches = with_memory(engine, 2 * length)
+    request = Request(SOURCES, guaranteed=2, aligned=[True] * 4)
+    found, wanted = small_engine.search(request), engine.search(request)
+    assert_found(found, wanted)
+    np.testing.assert_array_equal(found.alignment, wanted.alignment)
+    np.testing.assert_allclose(found.token_log_probs, wanted.token_log_probs, atol=1e-5)
+    explained = small_engine.explain(SOURCES, TARGETS, attention=True)
+    for part, same in zip(explained, engine.explain(SOURCES, TARGETS, attention=True), strict=True):
+        np.testing.assert_allclose(part, same, rtol=1e-4, atol=1e-5)
+    assert batches == [(4, length), *[(2, length)] * 4]  # only one failure
+    (line,) = [record.message for record in caplog.records]
+    assert line.startswith(f"no memory for 4 sentences of {length} tokens")
+    tiny_engine, _ = with_memory(engine, length - 1)
+    with refused("source", f"{length} tokens (OOM when allocating)"):
+        tiny_engine.score(SOURCES, TARGETS)
+
+
 def test_weights_that_are_not_finite_are_refused():
     model = small_model(num_layers=1)
     norm = model.decoder.layers[-1].feed_forward_norm

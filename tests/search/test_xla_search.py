@@ -240,14 +240,48 @@ def test_nobody_waits_for_a_compilation(made):
 
 def test_the_graphs_answer_where_a_program_cannot_be_compiled(make_model, monkeypatch, caplog):
     def fail(*arguments):
-        raise tf.errors.ResourceExhaustedError(None, None, "no memory")
+        raise tf.errors.ResourceExhaustedError(None, None, "FILE; No space left on device")
 
     monkeypatch.setattr(xla_search, "Program", fail)
     engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
     for request in (Request(SOURCES), Request(SOURCES), Request(SOURCES[:1])):
         assert_same(engine.search(request), plain.search(request))
     assert [record.message for record in caplog.records] == [
-        "XLA compiles no further searches: no memory"
+        "XLA compiles no further searches: FILE; No space left on device"
+    ]
+
+
+class SmallMemory(xla_search.Program):
+    """A program on a device with memory for one sentence of 8 tokens."""
+
+    compiled: ClassVar[list[Shape]] = []
+
+    def __init__(self, graphs, shape):
+        self.compiled.append(shape)
+        require_memory(shape.rows == 1 and shape.length == 8)
+        super().__init__(graphs, shape)
+
+
+def require_memory(is_enough):
+    if not is_enough:
+        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+
+def test_a_batch_is_divided_where_its_program_needs_too_much_memory(
+    make_model, monkeypatch, caplog
+):
+    """In the end, each sentence has a program; one that is too long for that has a graph."""
+    monkeypatch.setattr(xla_search, "Program", SmallMemory)
+    monkeypatch.setattr(SmallMemory, "compiled", [])
+    engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
+    long = rows(np.full(9, 50), [60, EOS_ID])
+    for request in (Request(SOURCES), Request(SOURCES, guaranteed=2), Request(long[:1])):
+        assert_same(engine.search(request), plain.search(request))
+    assert engine.programs.ready == [Shape("search_ids", 1, 8, 1)]
+    assert [shape[1:3] for shape in SmallMemory.compiled] == [(8, 8), (1, 8), (1, 16)]
+    assert [record.message for record in caplog.records] == [
+        "no memory for 4 sentences of 6 tokens: from now on, 12 tokens at a time",
+        "no memory for 2 sentences of 6 tokens: from now on, 6 tokens at a time",
     ]
 
 
