@@ -55,7 +55,8 @@ def export_saved_model(
         card: the model card. `card.decoding` has the SavedModel's decoding options, and
             `card.weights` the type of the stored weights: "float32", "bfloat16" or "int8". With
             bfloat16, half the size, every call makes float32 copies: computing in bfloat16 is less
-            precise, and faster on few CPUs. With int8, a quarter of the size, products are int8.
+            precise, and faster on few CPUs (for GPUs, see store/export.py). With int8, a quarter of
+            the size, products are int8.
         overwrite: whether to replace an earlier export in `export_dir`.
         constraints: whether to include the signature `constrain_ids`, an additional search.
         signatures: the names of the signatures to include; all by default. A process that loads the

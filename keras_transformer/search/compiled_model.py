@@ -24,6 +24,7 @@ from keras_transformer.search.cache import (
     KeysValues,
     Pool,
     SearchCache,
+    XlaPool,
     attention_mask,
     with_own_entries,
 )
@@ -70,9 +71,15 @@ class CompiledModel(NamedTuple):
         """The members of an ensemble: here, the model itself."""
         return (self,)
 
-    def in_graph(self, pool: type[Pool] = Pool) -> "CompiledModel":
-        """Reads the stored variables at the beginning of a graph; XLA needs another pool."""
-        return CompiledModel(self.config, as_tensors(self.weights), pool)
+    def in_graph(self, for_xla: bool = False) -> "CompiledModel":
+        """Reads the stored variables at the beginning of a graph.
+
+        Args:
+            for_xla: whether XLA compiles the graph. It needs another pool, and multiplies by
+                matrices as they are stored.
+        """
+        weights = as_tensors(self.weights, keep_matrices=for_xla)
+        return CompiledModel(self.config, weights, XlaPool if for_xla else Pool)
 
     def start(self, source: tf.Tensor, beams: int) -> SearchCache:
         """Encodes sources, int32 [B, S], for a search with K beams."""
@@ -381,7 +388,7 @@ def _add_positions(
     config: TransformerConfig, table: tf.Tensor | None, embeddings: tf.Tensor, positions: tf.Tensor
 ) -> tf.Tensor:
     """Adds positional encodings for int32 [P] to embeddings, float32 [B, P, D]."""
-    rows = None if table is None else tf.gather(table, positions)
+    rows = None if table is None else tf.cast(tf.gather(table, positions), tf.float32)
     return config.position_kind.add(embeddings, positions, rows)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search.alignment import alignment
-from keras_transformer.search.cache import Pool, SearchCache
+from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel, Decoded, Encoded
 from keras_transformer.search.matrices import ScaledRows
 from keras_transformer.search.state import FirstInputs
@@ -22,9 +22,9 @@ class Ensemble(NamedTuple):
 
     members: tuple[CompiledModel, ...]
 
-    def in_graph(self, pool: type[Pool] = Pool) -> "Ensemble":
-        """Reads the stored variables at the beginning of a graph; XLA needs another pool."""
-        return Ensemble(tuple(model.in_graph(pool) for model in self.members))
+    def in_graph(self, for_xla: bool = False) -> "Ensemble":
+        """Reads the stored variables of all models; see `CompiledModel.in_graph`."""
+        return Ensemble(tuple(model.in_graph(for_xla) for model in self.members))
 
     def start(self, source: tf.Tensor, beams: int) -> SearchCache:
         """Encodes sources, int32 [B, S], for a search with K beams."""

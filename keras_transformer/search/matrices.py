@@ -32,13 +32,13 @@ class ScaledRows(NamedTuple):
 
 
 class FloatMatrix(NamedTuple):
-    """A float32 matrix. It may be stored as bfloat16; see `weights.as_tensors`."""
+    """A matrix in float32, or in bfloat16; see `weights.as_tensors`."""
 
-    values: tf.Tensor  # float32 [D, E]
+    values: tf.Tensor  # [D, E]
 
     def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
-        """[R, D] -> [R, E]; `non_negative` is ignored."""
-        return tf.matmul(rows, self.values)
+        """float32 [R, D] -> float32 [R, E]; `non_negative` is ignored."""
+        return _float_products(rows, self.values)
 
     def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
         """Returns the result of `multiply`, with scales of 1."""
@@ -46,7 +46,7 @@ class FloatMatrix(NamedTuple):
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
-        return _columns_as_vectors(self.values, ids)
+        return tf.cast(_columns_as_vectors(self.values, ids), tf.float32)
 
     def in_float32(self) -> tf.Tensor:
         """Returns the matrix as float32 [D, E]."""
@@ -64,11 +64,11 @@ class HalvedMatrix(FloatMatrix):
         half = self.values.shape[0] // 2
 
         def in_halves():
-            first = tf.matmul(rows[:, :half], self.values[:half])
-            return first + tf.matmul(rows[:, half:], self.values[half:])
+            first = _float_products(rows[:, :half], self.values[:half])
+            return first + _float_products(rows[:, half:], self.values[half:])
 
         return tf.cond(
-            tf.shape(rows)[0] <= FEW_ROWS, in_halves, lambda: tf.matmul(rows, self.values)
+            tf.shape(rows)[0] <= FEW_ROWS, in_halves, lambda: _float_products(rows, self.values)
         )
 
 
@@ -112,11 +112,11 @@ class Int8Matrix(NamedTuple):
 class EmbeddingTable(NamedTuple):
     """An embedding matrix not used for logits: a row for each token."""
 
-    values: tf.Tensor  # float32 [V, D]
+    values: tf.Tensor  # float32 or bfloat16 [V, D]
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns rows: int32 [...] -> float32 [..., D]."""
-        return tf.gather(self.values, ids)
+        return tf.cast(tf.gather(self.values, ids), tf.float32)
 
     def in_float32(self) -> tf.Tensor:
         """Returns the matrix as float32 [V, D]."""
@@ -186,6 +186,13 @@ def require_int8(argument: str) -> None:
         rule = "must run in a TensorFlow with oneDNN's int8 product, such as on x86; "
         rule += "export with weights=bfloat16 instead"
         raise InputError(argument, rule, f"int8 weights, whose product gives {product}")
+
+
+def _float_products(rows: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Multiplies float32 rows [R, D] by a matrix [D, E] in its type; the sums are float32."""
+    if values.dtype == tf.float32:
+        return tf.matmul(rows, values)
+    return tf.matmul(tf.cast(rows, values.dtype), values, output_type=tf.float32)
 
 
 def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

@@ -16,7 +16,7 @@ from keras_transformer.config import PAD_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.beam_search import BeamSearch
-from keras_transformer.search.cache import Pool, SearchCache
+from keras_transformer.search.cache import SearchCache
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.constraints import constrained_search
@@ -54,10 +54,10 @@ class SearchGraphs:
 
     Attributes:
         limits: the maximum lengths of source and target.
-        pool: the kind of pool in the caches.
+        for_xla: whether XLA compiles the searches.
     """
 
-    pool = Pool
+    for_xla = False
 
     def __init__(
         self, model: CompiledModel | Ensemble, settings: SearchSettings, constraints: bool = True
@@ -176,7 +176,7 @@ class SearchGraphs:
         return search(step, cache, max_lengths, strategy, prefix, aligned, first)
 
     def _search(self, source, prefix, guaranteed, alpha, aligned: bool = False) -> Tensors:
-        model, options = self.model.in_graph(self.pool), self.settings.options
+        model, options = self.model.in_graph(self.for_xla), self.settings.options
         cache = model.start(source, options.beam_size)
         if options.sampling is None:
             strategy = BeamSearch(self.settings, guaranteed, alpha)
@@ -187,7 +187,7 @@ class SearchGraphs:
         return outputs_of(best)
 
     def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
-        model = self.model.in_graph(self.pool)
+        model = self.model.in_graph(self.for_xla)
         cache = model.start(source, beams=1)
         strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
         first = model.first_inputs(source)

@@ -118,9 +118,9 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
 
     Args:
         model: a model with any dtype policy; its variables are float32.
-        dtype: "float32"; "bfloat16", half the memory, computed in float32; or "int8", a quarter of
-            the memory, for matrices that are multiplied as integers. With int8, biases, positions
-            and normalizations are float32.
+        dtype: "float32"; "bfloat16", half the memory, see `as_tensors`; or "int8", a quarter of the
+            memory, for matrices that are multiplied as integers. With int8, biases, positions and
+            normalizations are float32.
 
     Returns:
         Weights of tf.Variables. Tied embeddings are the same variable.
@@ -156,12 +156,19 @@ def read_weights(model: Transformer, dtype: str = "float32") -> Weights:
     return weights
 
 
-def as_tensors(weights: Weights) -> Weights:
-    """Reads the variables in a graph. bfloat16 becomes float32, once per call of the graph."""
+def as_tensors(weights: Weights, keep_matrices: bool = False) -> Weights:
+    """Reads the variables in a graph. bfloat16 becomes float32, once per call of the graph.
+
+    Args:
+        weights: of variables.
+        keep_matrices: whether matrices stay bfloat16. Products are then computed in bfloat16 and
+            summed in float32; everything else stays float32.
+    """
 
     def read(variable):
         value = tf.convert_to_tensor(variable)
-        return tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 else value
+        is_kept = keep_matrices and value.shape.rank == 2
+        return tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 and not is_kept else value
 
     return _for_each_variable(read, weights)
 

@@ -25,7 +25,6 @@ from absl import logging
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import InputError, lacks_memory, reason
-from keras_transformer.search.cache import XlaPool
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import LARGE
 from keras_transformer.search.search_loop import Begun, begin
@@ -113,7 +112,7 @@ class StaticSearch(SearchGraphs):
         length: S, the padded length of the sources.
     """
 
-    pool = XlaPool
+    for_xla = True
 
     def __init__(self, graphs: SearchGraphs, length: int):
         super().__init__(graphs.model, graphs.settings, constraints=False)

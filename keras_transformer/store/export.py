@@ -134,13 +134,15 @@ class SavedModel(Export):
         is_int8 = card.weights == "int8"
         if is_int8 and not card.ensemble and not has_int8_instructions():
             logging.info("computing int8 weights in float32, as this processor lacks VNNI")
-            return TensorFlowEngine(self._graphs_in_float32(card, vocabularies))
+            return TensorFlowEngine(self._own_graphs(card, vocabularies, "float32"))
         if is_int8:
             require_int8(self.where.argument)
         return TensorFlowEngine(self._load_signatures(), self._programs(card, vocabularies))
 
     def _programs(self, card: ModelCard, vocabularies: VocabularyPair) -> "Programs":
         """Compiles searches of float weights; those of the SavedModel itself cannot be."""
+        import tensorflow as tf
+
         from keras_transformer.search.tensorflow_engine import NO_PROGRAMS
         from keras_transformer.search.xla_search import programs_for
 
@@ -148,16 +150,27 @@ class SavedModel(Export):
             rule = "must be auto or off for an export with int8 weights or an ensemble"
             require(self.where.xla != "on", "xla", rule, "on")
             return NO_PROGRAMS
-        graphs = functools.partial(self._graphs_in_float32, card, vocabularies)
+        # On a processor, a sentence's translation is the same before and after its compilation.
+        is_float32 = self.where.xla == "auto" and not tf.config.get_visible_devices("GPU")
+        dtype = "float32" if is_float32 else card.weights
+        graphs = functools.partial(self._own_graphs, card, vocabularies, dtype)
         return programs_for(self.where.xla, [card.config], card.decoding, graphs)
 
-    def _graphs_in_float32(self, card: ModelCard, vocabularies: VocabularyPair) -> "SearchGraphs":
-        """Builds float32 graphs from the weights, in place of its own, for the same search."""
+    def _own_graphs(
+        self, card: ModelCard, vocabularies: VocabularyPair, dtype: str
+    ) -> "SearchGraphs":
+        """Builds graphs from the weights, in place of the SavedModel's, for the same search.
+
+        Args:
+            card: with the search options.
+            vocabularies: those of the model.
+            dtype: as for search.weights.read_weights.
+        """
         from keras_transformer.search.compiled_model import compile_model
         from keras_transformer.search.tensorflow_engine import SearchGraphs
 
         settings = search_settings(card.decoding, vocabularies.target)
-        return SearchGraphs(compile_model(self._read_weights()), settings)
+        return SearchGraphs(compile_model(self._read_weights(), dtype), settings)
 
     def _load_signatures(self) -> "ExportedGraphs":
         """Loads the graphs; each holds the weights that it needs."""

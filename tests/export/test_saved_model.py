@@ -32,7 +32,7 @@ from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.search import matrices
+from keras_transformer.search import matrices, xla_search
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from keras_transformer.search.config import DecodingConfig
@@ -589,6 +589,19 @@ def test_int8_weights(parts, tmp_path, monkeypatch):
         load(export_dir)
 
 
+@pytest.fixture(scope="module")
+def exported_in_bfloat16(parts, tmp_path_factory):
+    """An export without signatures."""
+    model, tokenizer, *_ = parts["bpe"]
+    folder = tmp_path_factory.mktemp("bfloat16") / "export"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saved_model, "_graphs_named", lambda *_: {})
+        export_saved_model(
+            [model], pair_of(tokenizer), folder, card_of(model, tokenizer, "bfloat16")
+        )
+    return folder
+
+
 def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch, caplog):
     model, tokenizer, *_ = parts["bpe"]
     card = card_of(model, tokenizer, "int8")
@@ -609,6 +622,24 @@ def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch
         bound = np.abs(original).max(axis=0) / 127
         assert np.all(np.abs(variable - original) < bound)
         assert not np.array_equal(variable, original)
+
+
+@pytest.mark.parametrize(
+    ("xla", "devices", "dtype"),
+    [("auto", [], tf.float32), ("auto", ["GPU:0"], tf.bfloat16), ("on", [], tf.bfloat16)],
+)
+def test_what_a_compiled_search_multiplies_in(
+    parts, exported_in_bfloat16, monkeypatch, xla, devices, dtype
+):
+    monkeypatch.setattr(xla_search, "programs_for", lambda *arguments: arguments[-1])
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: devices)
+    make_graphs = load(exported_in_bfloat16, xla=xla).engine.programs
+    variables = variables_of(make_graphs().model.weights)
+    assert {variable.dtype for variable in variables} == {dtype}
+    model, *_ = parts["bpe"]
+    for variable, original in zip(variables, variables_of(read_weights(model)), strict=True):
+        rounded = tf.cast(original, tf.bfloat16)
+        np.testing.assert_array_equal(tf.cast(variable, tf.bfloat16), rounded)
 
 
 @pytest.mark.slow  # the other export

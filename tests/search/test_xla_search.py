@@ -10,10 +10,12 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.search import xla_search
+from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Request
 from keras_transformer.search.matrices import LARGE
 from keras_transformer.search.tensorflow_engine import NO_PROGRAMS, SearchGraphs, TensorFlowEngine
+from keras_transformer.search.weights import variables_of
 from keras_transformer.search.xla_search import (
     LENGTHS,
     MOST_PROGRAMS,
@@ -40,7 +42,10 @@ SOURCES = rows([9, 10, EOS_ID], [70, 71, 72, 73, 74, EOS_ID], [EOS_ID], [99, 98,
 
 def both(models, settings):
     """Makes an engine that compiles every search, and one that compiles none."""
-    graphs = SearchGraphs(compiled(models), settings)
+    return engines_of(SearchGraphs(compiled(models), settings))
+
+
+def engines_of(graphs):
     programs = XlaPrograms(lambda: graphs, waits=True)
     return TensorFlowEngine(graphs, programs), TensorFlowEngine(graphs)
 
@@ -116,6 +121,29 @@ def test_searches_of_other_models_are_those_of_the_graphs(make_model, options, b
         assert_same(engine.search_greedily(request), plain.search_greedily(request))
     searches = 1 if beams > 1 else 2
     assert len(engine.programs.ready) == searches * len(requests)
+
+
+def test_products_in_bfloat16_find_the_same_but_for_near_ties(make_model):
+    """Scores are float32: those of the rounded weights, but for the rounding of the products."""
+    model = compile_model(make_model(num_layers=1), "bfloat16")
+    engine, plain = engines_of(SearchGraphs(model, settings_of(3, extra_length=4)))
+    request = Request(SOURCES, guaranteed=2, alpha=0.0)
+    found, wanted = engine.search(request), plain.search(request)
+    assert len(engine.programs.ready) == 1 and found.scores.dtype == np.float32
+    best = zip(found.ids[:, 0], found.lengths[:, 0], strict=True)
+    targets = [row[:length] for row, length in best]
+    exact = np.where(found.lengths[:, 0] > 0, plain.score(SOURCES, targets), 0)
+    errors = np.abs(found.log_probs[:, 0] - exact)
+    assert 1e-5 < errors.max() < 0.1
+    np.testing.assert_allclose(exact, wanted.log_probs[:, 0], atol=0.1)  # as good as the best
+
+
+def test_only_matrices_stay_bfloat16_for_xla(make_model):
+    model = compile_model(make_model(positions="learned", logits_bias=True), "bfloat16")
+    for for_xla, kept in ((True, {2}), (False, set())):
+        parts = variables_of(model.in_graph(for_xla=for_xla).weights)
+        assert {part.shape.rank for part in parts if part.dtype == tf.bfloat16} == kept
+        assert {part.shape.rank for part in parts if part.dtype == tf.float32} == {1, 2} - kept
 
 
 class NoProgram:
