@@ -136,8 +136,7 @@ class DataSet:
         Raises:
             InputError: if a sentence does not fit into a batch.
         """
-        from pipelines.batching import prefetch
-        from pipelines.packing import batch_shape, packed_epochs
+        from pipelines.packing import batch_shape, packed_epochs, prefetch
 
         info = self._training_split(tokens_per_batch)
         extra_target = int(decoder_reads_code)
