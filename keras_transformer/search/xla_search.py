@@ -5,9 +5,9 @@ but a program has fixed shapes, and takes seconds to compile. So batches are pad
 of shapes, and programs are compiled in a thread of their own, while the plain graphs answer. Their
 results are the same.
 
-In a program, sentences stay until the last one of the batch has finished. Sampling is not compiled:
-it draws numbers for as many sentences as are left. Neither are required phrases, whose searches
-are seldom the same shape, nor int8 products, which XLA lacks.
+In a program, sentences leave only once: the last quarter of a batch goes on alone. Sampling is not
+compiled: it draws numbers for as many sentences as are left. Neither are required phrases, whose
+searches are seldom the same shape, nor int8 products, which XLA lacks.
 """
 
 import bisect
@@ -28,6 +28,7 @@ from keras_transformer.errors import InputError, lacks_memory, reason
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import LARGE
 from keras_transformer.search.search_loop import Begun, begin
+from keras_transformer.search.state import SearchState
 from keras_transformer.search.tensorflow_engine import (
     ALPHA,
     NO_PROGRAMS,
@@ -47,6 +48,7 @@ SEARCHES = {
 }
 LENGTHS = (8, 16, 32, 64, 128, 256)  # of sources and prefixes
 ROWS = (1, 8, 32, 128)
+MANY_ROWS = 32  # from which the last sentences of a batch go on alone
 MOST_PROGRAMS = 12
 MOST_ON_PROCESSOR = 4  # each takes about 100 MB
 # On a processor, a program is compiled once this many batches of its shape have come: the program
@@ -123,19 +125,41 @@ class StaticSearch(SearchGraphs):
     def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:
         begun = begin(step, cache, max_lengths, strategy, prefix, aligned, first)
         state = begun.state
+        rows = prefix.shape[0]
+        last_rows = rows // 4 if rows >= MANY_ROWS else 0
         for capacity in self._capacities:
-            state = steps_within(begun, state, capacity)
-        return strategy.results(state)
+            state = steps_within(begun, state, capacity, last_rows)
+        results = strategy.results(state)
+        if last_rows == 0:
+            return results
+        _, last = tf.math.top_k(tf.cast(state.running, tf.int32), last_rows)  # the running ones
+        state = steps_within(begun, rows_of(state, last), self._capacities[-1])
+        return tf.nest.map_structure(
+            lambda whole, part: tf.tensor_scatter_nd_update(whole, last[:, None], part),
+            results,
+            strategy.results(state),
+        )
 
 
-def steps_within(begun: Begun, state: Any, capacity: int) -> Any:
-    """Takes steps until all sentences have finished, or have `capacity` tokens."""
+def steps_within(begun: Begun, state: SearchState, capacity: int, rows: int = 0) -> SearchState:
+    """Takes steps until at most `rows` sentences are running, or all have `capacity` tokens."""
+
+    def goes_on(state):
+        running = tf.math.count_nonzero(state.running, dtype=tf.int32)
+        return (running > rows) & (state.position < capacity)
+
     (state,) = tf.while_loop(
-        cond=lambda state: tf.reduce_any(state.running) & (state.position < capacity),
+        cond=goes_on,
         body=lambda state: [begun.step(state)],
         loop_vars=[begun.with_room(state, capacity)],
     )
     return state
+
+
+def rows_of(state: SearchState, rows: tf.Tensor) -> SearchState:
+    """Returns the state of some of the sentences, int32 [b]."""
+    chosen = tf.nest.map_structure(lambda part: tf.gather(part, rows), state._replace(position=()))
+    return chosen._replace(position=state.position)
 
 
 class Program:

@@ -8,22 +8,29 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID
+from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.search import xla_search
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Request
 from keras_transformer.search.matrices import LARGE
-from keras_transformer.search.tensorflow_engine import NO_PROGRAMS, SearchGraphs, TensorFlowEngine
+from keras_transformer.search.tensorflow_engine import (
+    NO_PROGRAMS,
+    SearchGraphs,
+    TensorFlowEngine,
+    padded,
+)
 from keras_transformer.search.weights import variables_of
 from keras_transformer.search.xla_search import (
     LENGTHS,
     MOST_PROGRAMS,
     ROWS,
     Shape,
+    StaticSearch,
     XlaPrograms,
     programs_for,
     smallest_shape,
+    steps_within,
 )
 from tests.refusals import refused
 from tests.small_models import compiled, settings_of
@@ -62,8 +69,9 @@ def assert_same(found, wanted):
             np.testing.assert_allclose(part, wanted_part, rtol=1e-4, atol=1e-5)
 
 
-def test_beam_search_is_that_of_the_graphs(make_model):
-    """With all restrictions, prefixes and alignments."""
+def test_beam_search_is_that_of_the_graphs(make_model, monkeypatch):
+    """With all restrictions, prefixes and alignments; the last two sentences go on alone."""
+    monkeypatch.setattr(xla_search, "MANY_ROWS", 8)
     check_beam_search(make_model(num_layers=1))
 
 
@@ -99,6 +107,34 @@ def test_greedy_search_is_that_of_the_graphs(make_model):
         lengths.add(found.lengths.item())
     assert min(lengths) == 0 and max(lengths) > 20  # more than the first capacity
     assert engine.programs.ready == [Shape("aligned_greedy_ids", 1, 8, 1)]
+
+
+@pytest.mark.parametrize(("beams", "name"), [(2, "aligned_search_ids"), (1, "greedy_ids")])
+def test_the_last_sentences_of_many_go_on_alone(make_model, monkeypatch, beams, name):
+    """Without a compiler: the same program, run by TensorFlow."""
+    graphs = SearchGraphs(compiled(make_model(num_layers=1)), settings_of(beams, extra_length=9))
+    calls = []
+
+    def steps(begun, state, capacity, rows=0):
+        calls.append((state.running.shape[0], capacity, rows))
+        return steps_within(begun, state, capacity, rows)
+
+    monkeypatch.setattr(xla_search, "steps_within", steps)
+    rng = np.random.default_rng(3)
+    sources = [[*rng.integers(4, 99, length), EOS_ID] for length in rng.integers(0, 7, 30)]
+    source = padded(rows(*sources, [EOS_ID], [EOS_ID]))
+    prefix = tf.fill([32, 1], PAD_ID)
+    numbers = (tf.constant(2), tf.constant(0.6)) if beams > 1 else ()
+    static = StaticSearch(graphs, source.shape[1])
+    search = tf.function(static.named[name].python_function, autograph=False)
+    found = search(source, prefix, *numbers)
+    wanted = graphs.named[name](source, prefix, *numbers)
+    longest = source.shape[1] + 9
+    assert calls == [(32, longest, 8), (8, longest, 0)]
+    assert len(set(wanted["length"][:, 0].numpy())) > 3
+    for key, value in wanted.items():
+        part = found[key][:, :, : value.shape[2]] if value.shape.rank == 3 else found[key]
+        np.testing.assert_allclose(part, value, rtol=1e-4, atol=1e-5, err_msg=key)
 
 
 @pytest.mark.slow  # compiles with XLA
