@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from keras_transformer.translate.answers import AlignedPair
 
 SURPRISING = -3.0  # natural logarithm: a subword with a probability below 5%
-# Natural logarithm, of a whole translation. Above it, no subword counts as surprising: where their
-# probabilities take a further pass, only the few translations below need it.
-IMPROBABLE = -10.0
+# Natural logarithms, of whole translations: see is_suspicious.
+IMPROBABLE = -15.0
+IMPROBABLE_REPETITION = -10.0
 LONGEST_REPETITION = 8  # subwords
 
 _DIGITS = re.compile(r"\d+")
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
     """What speaks for or against a translation, from its text and its search."""
 
     log_prob: float  # mean of its subwords' log probabilities, natural logarithm
-    # How far the least probable one lies below SURPRISING, if all lie below IMPROBABLE; at most 0.
+    # How far the least probable one lies below SURPRISING, if it counts (is_suspicious); at most 0
     surprise: float
     # The share of source subwords that some subword is aligned with. The first two count as aligned
     # with each other: where a search does not align them, that would take a further pass.
@@ -55,7 +55,7 @@ def evidence(source: str, translation: str, pair: "AlignedPair") -> Evidence:
     source_pieces, target_pieces, log_probs = pair.source_pieces, pair.target_pieces, pair.log_probs
     covered = {0, *pair.alignment[1:-1]} - {len(source_pieces) - 1}
     surprise = 0.0
-    if sum(log_probs) < IMPROBABLE:
+    if is_suspicious(sum(log_probs), target_pieces):
         surprise = min(min(log_probs) - SURPRISING, 0.0)
     repeats = _longest_repetition(target_pieces) > _longest_repetition(source_pieces)
     source_words = set(_WORD.findall(source.casefold()))
@@ -70,6 +70,21 @@ def evidence(source: str, translation: str, pair: "AlignedPair") -> Evidence:
         copied=sum(word in source_words for word in words) / max(len(words), 1),
         numbers=float(_numbers(source) != _numbers(translation)),
     )
+
+
+def is_suspicious(log_prob: float, subwords: Sequence) -> bool:
+    """Whether the least probable subword of a translation counts.
+
+    This is so for the most improbable translations, and for those that repeat subwords at once,
+    since errors often do. Only for these few, an engine may need a further pass.
+
+    Args:
+        log_prob: of the translation, natural logarithm.
+        subwords: its subwords, or their ids.
+    """
+    if log_prob >= IMPROBABLE_REPETITION:
+        return False
+    return log_prob < IMPROBABLE or _longest_repetition(subwords) > 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +118,7 @@ def _numbers(text: str) -> Counter:
     return Counter(_DIGITS.findall(text))
 
 
-def _longest_repetition(pieces: Sequence[str]) -> int:
+def _longest_repetition(pieces: Sequence) -> int:
     """Returns the length of the longest sequence that is followed by itself, as "a b" in "a b a b".
 
     It is 0 without any, and at most LONGEST_REPETITION.

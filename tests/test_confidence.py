@@ -32,16 +32,18 @@ def test_log_probability_is_the_mean_of_the_subwords():
 
 
 @pytest.mark.parametrize(
-    ("log_probs", "surprise"),
+    ("target", "log_probs", "surprise"),
     [
-        ([-3.0, -3.0, -3.0, -3.0], 0.0),
-        ([-2.9, -4.5, -2.9], -1.5),
-        ([-0.1, -9.8, -0.1], 0.0),  # altogether not below -10
-        ([-0.1, -9.8, -0.2], -6.8),
+        ("▁x ▁y ▁z", [-3.0, -3.0, -3.0, -7.0], -4.0),
+        ("▁x ▁y ▁z ▁w", [-3.0, -3.0, -3.0, -3.0, -3.0], 0.0),
+        ("▁x ▁y", [-0.1, -14.8, -0.1], 0.0),  # altogether not below -15
+        ("▁x ▁y", [-0.1, -14.8, -0.2], -11.8),
+        ("▁x ▁x", [-0.1, -9.8, -0.1], 0.0),  # altogether not below -10
+        ("▁x ▁x", [-0.1, -9.8, -0.2], -6.8),
     ],
 )
-def test_only_an_improbable_subword_is_a_surprise(log_probs, surprise):
-    assert evidence_of(log_probs=log_probs).surprise == pytest.approx(surprise)
+def test_only_an_improbable_subword_is_a_surprise(target, log_probs, surprise):
+    assert evidence_of(target=target, log_probs=log_probs).surprise == pytest.approx(surprise)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from keras_transformer.confidence import IMPROBABLE
+from keras_transformer.confidence import is_suspicious
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
@@ -268,14 +268,15 @@ class CTranslate2Engine:
         """Scores the tokens of hypotheses, of aligned sources or as evidence: float32 [B, K, T]."""
         scores = np.zeros(result.ids.shape, np.float32)
         exactly = _indices_of(request.aligned) if request.token_scores else set()
-        indices = []
-        for sentence, rank in np.argwhere(result.lengths > 0).tolist():
-            log_prob, length = result.log_probs[sentence, rank], result.lengths[sentence, rank]
-            if sentence in exactly or (request.evidence and log_prob < IMPROBABLE):
-                indices.append((sentence, rank))
-            scores[sentence, rank, :length] = log_prob / length
+        indices, target = [], []
+        for index in map(tuple, np.argwhere(result.lengths > 0).tolist()):
+            log_prob, length = result.log_probs[index], result.lengths[index]
+            ids = result.ids[index][:length]
+            if index[0] in exactly or (request.evidence and is_suspicious(log_prob, ids.tolist())):
+                indices.append(index)
+                target.append(ids)
+            scores[index][:length] = log_prob / length
         source = [request.ids[sentence] for sentence, _ in indices]
-        target = [result.ids[index][: result.lengths[index]] for index in indices]
         for index, log_probs in zip(indices, self._token_log_probs(source, target), strict=True):
             scores[index][: len(log_probs)] = log_probs
         return scores

@@ -32,7 +32,7 @@ class Request(NamedTuple):
     token_scores: bool = False  # whether these sources also need the scores of tokens, likewise
     # Whether all sources need alignments and the scores of tokens as evidence (confidence.py). For
     # sources that do not need them otherwise, the first token may be aligned with any position, and
-    # the tokens of a hypothesis that is not IMPROBABLE may have their mean as the score of each.
+    # the tokens of a hypothesis that is not suspicious may have their mean as the score of each.
     evidence: bool = False
 
     @property

@@ -265,7 +265,12 @@ def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_
     aligned = [place % 2 == 1 for place in range(len(sources))]
     exact = theirs.search(Request(sources, aligned=[True] * len(sources), token_scores=True))
     limit = float(np.median(exact.log_probs[exact.lengths > 0]))
-    monkeypatch.setattr(ctranslate2_engine, "IMPROBABLE", limit)
+
+    def is_below(log_prob, ids):
+        assert len(ids) > 0 and PAD_ID not in ids
+        return log_prob < limit
+
+    monkeypatch.setattr(ctranslate2_engine, "is_suspicious", is_below)
     found = theirs.search(Request(sources, aligned=aligned, token_scores=True, evidence=True))
     np.testing.assert_array_equal(found.ids, exact.ids)
     np.testing.assert_array_equal(found.alignment[..., 1:], exact.alignment[..., 1:])
