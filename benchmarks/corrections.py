@@ -2,17 +2,21 @@
 
     python benchmarks/corrections.py --model_dir=runs/general/model --data_dir=runs/general/data \
         --source=own.train.en --target=own.train.de \
-        --test_source=own.test.en --test_target=own.test.de [--corrections=500] [--set steps=4 ...]
+        --test_source=own.test.en --test_target=own.test.de [--corrections=500] [--order=2] \
+        [--score_every=250] [--scales 1 0.7] [--set steps=4 ...]
 
 Sentence by sentence, the model with all earlier corrections translates the next one, and then
-learns its reference as a correction. DATA_DIR is repeated between corrections, and its test split
-is the general text. Prints a JSON line for each block of 50 sentences:
+learns its reference as a correction. The corrections are the first pairs of the files, or, with
+--order, a random choice in random order. DATA_DIR is repeated between corrections, and its test
+split is the general text. Prints a JSON line for each block of 50 sentences:
 
     learnt                  corrections before the block
     adapted, unadapted      BLEU of the block's sentences, each translated before it was learnt
 
-and at the end, for the model without adapter (scale 0), and for each of --scales:
+and every SCORE_EVERY corrections and at the end, for each of --scales, and before, for the model
+without adapter (scale 0):
 
+    corrections             learnt so far
     scale                   of the adapter's updates
     own, general            BLEU of the test files, and of the test split
     as_corrected            share of the corrections' own sentences that come out as corrected
@@ -23,10 +27,13 @@ and at the end, for the model without adapter (scale 0), and for each of --scale
 """
 
 import argparse
+import contextlib
 import json
 import operator
+import random
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
@@ -41,10 +48,13 @@ def main() -> None:
     for name in ("model_dir", "data_dir", "source", "target", "test_source", "test_target"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--corrections", type=int, default=500)
+    parser.add_argument("--order", type=int, help="random seed")
+    parser.add_argument("--score_every", type=int, default=500)
+    parser.add_argument("--test_pairs", type=int, help="the first ones of both test texts")
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0])
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of LearningConfig")
     options = parser.parse_args()
-    check_positive(options, "corrections")
+    check_positive(options, "corrections", "score_every")
     with tempfile.TemporaryDirectory() as folder:
         measure(options, Path(folder) / "adapter")
 
@@ -55,16 +65,18 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
     from keras_transformer.store.opening import open_model
     from pipelines.adaptation import opened_adaptation
 
-    pairs = lines_of(options.source, options.target)[: options.corrections]
+    pairs = lines_of(options.source, options.target)
+    if options.order is not None:
+        random.Random(options.order).shuffle(pairs)
+    pairs = pairs[: options.corrections]
     tests = {
-        "own": lines_of(options.test_source, options.test_target),
-        "general": general_pairs(options.data_dir),
-        "as_corrected": pairs,
+        "own": lines_of(options.test_source, options.test_target)[: options.test_pairs],
+        "general": general_pairs(options.data_dir)[: options.test_pairs],
     }
     stored, config = open_model(ModelPath(options.model_dir)), config_of(options.set)
     with opened_adaptation(stored, adapter_dir, options.data_dir, config) as adaptation:
         translator = translator_with_four_beams(stored)
-        print(json.dumps({"scale": 0, **scores(translator, tests)}), flush=True)
+        print(json.dumps({"corrections": 0, "scale": 0, **scores(translator, tests)}), flush=True)
         unadapted = translations(translator, [source for source, _ in pairs])
         adapted, seconds = [], []
         for source, target in pairs:
@@ -75,21 +87,30 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
             seconds.append(time.process_time() - started)
             if len(adapted) % BLOCK == 0:
                 print_block(pairs, adapted, unadapted)
-        rest = seconds[TRACED:] or seconds
-        times = {"seconds": round(median(rest), 2), "longest": round(max(rest), 2)}
-        for scale in options.scales:
-            set_scale(adaptation, scale)
-            adaptation.update(translator)
-            row = {"scale": scale, **scores(translator, tests), **times}
-            print(json.dumps(row), flush=True)
+            if len(adapted) % options.score_every == 0 or len(adapted) == len(pairs):
+                tests["as_corrected"] = pairs[: len(adapted)]
+                rest = seconds[TRACED:] or seconds
+                times = {"seconds": round(median(rest), 2), "longest": round(max(rest), 2)}
+                for scale in options.scales:
+                    with scaled(adaptation, scale):
+                        adaptation.update(translator)
+                    row = {"corrections": len(adapted), "scale": scale, **scores(translator, tests)}
+                    print(json.dumps(row | times), flush=True)
+                adaptation.update(translator)
 
 
-def set_scale(adaptation, scale: float) -> None:
-    """Scales the adapter's updates, as --adapter_scale does."""
+@contextlib.contextmanager
+def scaled(adaptation, scale: float) -> Iterator[None]:
+    """Scales the adapter's updates, as --adapter_scale does, while the block runs."""
     from keras_transformer.training.adapters import adapted_layers
 
-    for layer in adapted_layers(adaptation.learner.step.model):
-        layer.lora_alpha = scale * adaptation.description.training.lora_alpha
+    layers = adapted_layers(adaptation.learner.step.model)
+    lora_alpha = adaptation.description.training.lora_alpha
+    for layer in layers:
+        layer.lora_alpha = scale * lora_alpha
+    yield
+    for layer in layers:
+        layer.lora_alpha = lora_alpha
 
 
 def scores(translator, tests: dict[str, list[tuple[str, str]]]) -> dict[str, float]:
