@@ -64,7 +64,13 @@ flags.DEFINE_string(
 
 
 def main():
-    from keras_transformer.serving.server import is_own_machine, listening_socket, serve
+    from keras_transformer.serving.application import Service
+    from keras_transformer.serving.server import (
+        allowed_names,
+        is_own_machine,
+        listening_socket,
+        serve,
+    )
 
     limits = Limits(**flag_values(Limits), prefix="--")
     check_cors_origin(FLAGS.cors_origin)
@@ -82,10 +88,10 @@ def main():
     corrections = read_corrections(translator)
     if corrections is not None:
         translator = translator.with_corrections(corrections)
-    with learning(stored, translator, corrections):
-        return serve(
-            translator, listening, FLAGS.host, limits, FLAGS.cors_origin, terminologies, corrections
-        )
+    names = allowed_names(FLAGS.host, listening)
+    service = Service(translator, limits, names, FLAGS.cors_origin, terminologies, corrections)
+    with learning(stored, service, corrections):
+        return serve(service, listening, FLAGS.host)
 
 
 def check_adapter_flags(stored):
@@ -104,8 +110,8 @@ def check_adapter_flags(stored):
 
 
 @contextlib.contextmanager
-def learning(stored, translator, corrections):
-    """Learns corrections while the block runs, if --adapter_dir is given."""
+def learning(stored, service, corrections):
+    """Learns corrections in the block, while the service is idle, if --adapter_dir is given."""
     if FLAGS.adapter_dir is None:
         yield
         return
@@ -113,9 +119,10 @@ def learning(stored, translator, corrections):
     from pipelines.background_learning import learning_in_background
 
     config = config_of(FLAGS.adapter_dir)
+    idle_seconds = service.calls.idle_seconds
     with (
         opened_adaptation(stored, FLAGS.adapter_dir, FLAGS.data_dir, config) as adaptation,
-        learning_in_background(adaptation, translator, corrections),
+        learning_in_background(adaptation, service.translator, corrections, idle_seconds),
     ):
         yield
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from absl import logging
 
@@ -12,40 +12,53 @@ from keras_transformer.errors import InputError
 from pipelines.adaptation import Adaptation
 
 PAUSE_SECONDS = 0.5  # between two looks for new corrections
+IDLE_SECONDS = 1.0  # without requests: learning would slow them down
 
 
 class BackgroundLearner:
-    """Learns new corrections one at a time, the oldest first.
+    """Learns new corrections one at a time, the oldest first, while there are no requests.
 
     Args:
         adaptation: the model with the adapter that learns.
         translator: a translator with the same model, whose weights are updated.
         corrections: the corrections.
+        idle_seconds: returns the time since the last request, 0 while one is answered.
     """
 
     def __init__(
-        self, adaptation: Adaptation, translator: TextTranslator, corrections: Corrections
+        self,
+        adaptation: Adaptation,
+        translator: TextTranslator,
+        corrections: Corrections,
+        idle_seconds: Callable[[], float],
     ):
         self._adaptation = adaptation
         self._translator = translator
         self._corrections = corrections
+        self._idle_seconds = idle_seconds
         self._version = 0  # of the corrections, up to which there is nothing left to learn
         self._known = self._coded(corrections.all())
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Learns until `stop` is called, and saves when there is nothing new."""
+        """Learns until `stop` is called, and saves when there is nothing new, and at the end."""
         try:
             while not self._stopped.wait(PAUSE_SECONDS):
-                while self.learn_next() and not self._stopped.is_set():
-                    pass
-                self._adaptation.save()
+                self.learn_while_idle()
+            self._adaptation.save()
         except (InputError, OSError) as error:
             logging.error("corrections are no longer learnt: %s", error)
 
     def stop(self) -> None:
         """Makes `run` return once the running correction is learnt and saved."""
         self._stopped.set()
+
+    def learn_while_idle(self) -> None:
+        """Learns until there is a request or nothing new; then saves in the second case."""
+        while self._idle_seconds() >= IDLE_SECONDS and not self._stopped.is_set():
+            if not self.learn_next():
+                self._adaptation.save()
+                return
 
     def learn_next(self) -> bool:
         """Learns the oldest correction that is new; returns False if there is none."""
@@ -78,7 +91,10 @@ class BackgroundLearner:
 
 @contextlib.contextmanager
 def learning_in_background(
-    adaptation: Adaptation, translator: TextTranslator, corrections: Corrections
+    adaptation: Adaptation,
+    translator: TextTranslator,
+    corrections: Corrections,
+    idle_seconds: Callable[[], float],
 ) -> Iterator[None]:
     """Learns corrections in a thread while the block runs; what was learnt before counts at once.
 
@@ -86,10 +102,10 @@ def learning_in_background(
     new ones, which differ little.
 
     Args:
-        adaptation, translator, corrections: see BackgroundLearner.
+        adaptation, translator, corrections, idle_seconds: see BackgroundLearner.
     """
     adaptation.update(translator)
-    learner = BackgroundLearner(adaptation, translator, corrections)
+    learner = BackgroundLearner(adaptation, translator, corrections, idle_seconds)
     thread = threading.Thread(target=learner.run, name="learning")
     thread.start()
     try:

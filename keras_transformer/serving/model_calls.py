@@ -1,6 +1,7 @@
 """Calls of the model: in threads, one after another, within the time limit."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -35,6 +36,12 @@ class ModelCalls:
         self.attentions = Batcher(call_all, 1, limits.max_waiting)
         self.detections = Batcher(call_all, 1, limits.max_waiting)
         self.memory = Batcher(call_all, 1, limits.max_waiting)
+        self._running = 0
+        self._last_end = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        """Returns the time since the last call ended; 0 while calls run. Any thread may ask."""
+        return 0.0 if self._running > 0 else time.monotonic() - self._last_end
 
     async def call(
         self, queue: Batcher, work: Callable[[], Answer], error_status: int = 500
@@ -51,6 +58,7 @@ class ModelCalls:
             items: the input of the queue's function.
             error_status: the HTTP status for an InputError from the model.
         """
+        self._running += 1
         try:
             async with asyncio.timeout(self._limits.timeout):
                 return await queue.submit(items)
@@ -62,6 +70,9 @@ class ModelCalls:
         except asyncio.QueueFull:
             message = f"{self._limits.max_waiting} requests are already waiting: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
+        finally:
+            self._last_end = time.monotonic()
+            self._running -= 1
 
 
 def call_all(works: list[Callable[[], Any]]) -> list[Any]:

@@ -9,23 +9,18 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 from aiohttp import web
 
-from keras_transformer.documents.corrections import Corrections
 from keras_transformer.errors import InputError, reason
 from keras_transformer.language_codes import Direction
 from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.errors import shown
-from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.middleware import LOG
 from keras_transformer.serving.routes import ROUTES
-
-if TYPE_CHECKING:
-    from keras_transformer.translate.translator import Translator
 
 BACKLOG = 128  # connections that the system queues for the server
 
@@ -73,26 +68,13 @@ def is_own_machine(listening: socket.socket) -> bool:
     return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
-def serve(
-    translator: "Translator",
-    listening: socket.socket,
-    host: str,
-    limits: Limits,
-    cors_origin: str | None = None,
-    terminologies: Mapping[str, dict[str, str]] | None = None,
-    corrections: Corrections | None = None,
-) -> dict[str, Any]:
+def serve(service: Service, listening: socket.socket, host: str) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and then finishes the running requests.
 
     Args:
-        translator: from keras_transformer.load.
+        service: answers the requests.
         listening: from `listening_socket`.
         host: the name that `listening` was made with.
-        limits: the limits on requests.
-        cors_origin: origin of other pages that may call the server; "*" for all, None for none.
-        terminologies: terminologies by name; requests that name none use the first one.
-        corrections: the corrections that requests may change; None for none. The translator has
-            them as a memory.
 
     Returns:
         {"requests", "errors" (those rejected or failed), "sentences" and "batches" (for sentence
@@ -101,20 +83,19 @@ def serve(
     Raises:
         InputError: if the model's weights are not finite, or it does not support terminologies.
     """
+    translator = service.translator
     text = warm_up_text(translator.card.languages)
     translator.translate([text])  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
         translator.translate([text], scores=False)
-    if corrections is not None:  # their sentences are scored, not translated
+    if service.corrections.is_available:  # their sentences are scored, not translated
         translator.score([text], [WARM_UP])
-    for terms in (terminologies or {}).values():
+    for terms in service.terminologies.values():
         translator.check_terms(terms)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    names = allowed_names(host, listening)
-    service = Service(translator, limits, names, cors_origin, terminologies, corrections)
-    if corrections is not None and names is None:
+    if service.corrections.is_available and not is_own_machine(listening):
         LOG.warning("everyone who can reach this server can change its corrections")
     asyncio.run(_serve(service, listening, host))
     return {

@@ -1,5 +1,6 @@
 """A server's corrections are learnt in the background, into the model that translates."""
 
+import math
 import time
 
 import numpy as np
@@ -17,7 +18,11 @@ from keras_transformer.training.correction_learner import CorrectionLearner
 from keras_transformer.training.learning_config import LearningConfig
 from pipelines import background_learning
 from pipelines.adaptation import opened_adaptation
-from pipelines.background_learning import BackgroundLearner, learning_in_background
+from pipelines.background_learning import (
+    IDLE_SECONDS,
+    BackgroundLearner,
+    learning_in_background,
+)
 from tests.program_fixtures import PAIRS
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
@@ -36,6 +41,10 @@ def parts(untrained, prepared, tmp_path):
         yield adaptation, translator, corrections
 
 
+def always_idle():
+    return math.inf
+
+
 def wait_until(is_true):
     for _ in range(SECONDS * 20):
         if is_true():
@@ -52,7 +61,7 @@ def decoding_weights(translator):
 def test_what_is_new_is_learnt_the_oldest_first(parts):
     adaptation, translator, corrections = parts
     before = decoding_weights(translator)
-    learner = BackgroundLearner(*parts)
+    learner = BackgroundLearner(*parts, always_idle)
     assert not learner.learn_next()
     for source, target in [*PAIRS[:2], ("cat " * 40, "katze")]:
         corrections.add(source, target, DIRECTION)
@@ -76,10 +85,45 @@ def test_what_is_new_is_learnt_the_oldest_first(parts):
         np.testing.assert_array_equal(weight, value)
 
 
+def test_it_learns_while_there_are_no_requests(parts):
+    adaptation, _, corrections = parts
+    for pair in PAIRS:
+        corrections.add(*pair, DIRECTION)
+    times = iter([0.0, IDLE_SECONDS - 0.01])
+    learner = BackgroundLearner(*parts, lambda: next(times))
+    learner.learn_while_idle()
+    learner.learn_while_idle()
+    assert not adaptation.learner.learnt and next(times, None) is None
+    times = iter([IDLE_SECONDS, 0.0])  # a request during the first correction
+    learner.learn_while_idle()
+    assert list(adaptation.learner.learnt) == [PAIRS[0][0]] and adaptation.checkpoint is None
+    times = iter([IDLE_SECONDS] * (len(PAIRS) + 1))
+    learner.learn_while_idle()
+    assert dict(adaptation.learner.learnt) == dict(PAIRS) and adaptation.checkpoint is not None
+
+
+def test_a_server_that_stops_while_it_is_busy_saves_what_it_has_learnt(parts, monkeypatch):
+    monkeypatch.setattr(background_learning, "PAUSE_SECONDS", 0.0)
+    adaptation, _, corrections = parts
+    for pair in PAIRS:
+        corrections.add(*pair, DIRECTION)
+
+    def busy_after_the_first():
+        if adaptation.learner.learnt:
+            learner.stop()
+            return 0.0
+        return IDLE_SECONDS
+
+    learner = BackgroundLearner(*parts, busy_after_the_first)
+    learner.run()
+    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    assert lines == "\t".join(PAIRS[0]) + "\n"
+
+
 def test_a_thread_learns_and_saves(parts, monkeypatch):
     monkeypatch.setattr(background_learning, "PAUSE_SECONDS", 0.01)
     adaptation, translator, corrections = parts
-    with learning_in_background(adaptation, translator, corrections):
+    with learning_in_background(adaptation, translator, corrections, always_idle):
         corrections.add(*PAIRS[0], DIRECTION)
         wait_until(lambda: adaptation.checkpoint is not None)
     lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
@@ -94,7 +138,7 @@ def test_an_error_ends_the_learning_and_nothing_else(parts, monkeypatch, caplog)
     monkeypatch.setattr(CorrectionLearner, "learn", fail)
     adaptation, translator, corrections = parts
     corrections.add(*PAIRS[0], DIRECTION)
-    with learning_in_background(adaptation, translator, corrections):
+    with learning_in_background(adaptation, translator, corrections, always_idle):
         wait_until(lambda: "no longer learnt" in caplog.text)
         assert translator.translate(["the cat"])
     assert "loss must be finite" in caplog.text

@@ -18,6 +18,7 @@ from keras_transformer.errors import require
 from keras_transformer.language_codes import Direction
 from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving import server
+from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import allowed_names, listening_socket, serve, warm_up_text
 from tests.refusals import refused
@@ -27,6 +28,7 @@ from tests.serving.running import corrections_in
 PROGRAM = """
 import json, logging, sys, types
 from keras_transformer.serving import server
+from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.server import listening_socket, serve
 from keras_transformer.translate.answers import Translation
@@ -42,7 +44,8 @@ class Slow:
         return [[Translation(s.upper(), 0.0, 0.0, 1)] for s in sentences]
 
 logging.basicConfig(level=logging.INFO)
-print(json.dumps(serve(Slow(), listening_socket("localhost", 0), "localhost", Limits())))
+service = Service(Slow(), Limits(), None)
+print(json.dumps(serve(service, listening_socket("localhost", 0), "localhost")))
 """
 
 
@@ -93,7 +96,8 @@ def test_signal_directly_after_the_line_stops_the_server(translator, monkeypatch
     before = signal.signal(number, unheeded)
     try:
         monkeypatch.setattr(server.LOG, "info", lambda *_: signal.raise_signal(number))
-        result = serve(translator, listening_socket("127.0.0.1", 0), "127.0.0.1", Limits())
+        service = Service(translator, Limits(), None)
+        result = serve(service, listening_socket("127.0.0.1", 0), "127.0.0.1")
     finally:
         signal.signal(number, before)
     assert (result["requests"], result["errors"]) == (0, 0)
@@ -169,8 +173,9 @@ def test_terms_that_the_model_cannot_use_are_refused_at_once(translator):
 
     translator.check_terms = check_terms
     terms = {"pets": {"a dog": "ein Hund"}, "cars": {"a car": "\N{AUTOMOBILE}"}}
+    service = Service(translator, Limits(), None, terminologies=terms)
     with listening_socket("127.0.0.1", 0) as listening, refused("terminology", "a car"):
-        serve(translator, listening, "127.0.0.1", Limits(), terminologies=terms)
+        serve(service, listening, "127.0.0.1")
 
 
 @pytest.mark.parametrize(("host", "warnings"), [("127.0.0.1", 0), ("0.0.0.0", 1)])
@@ -183,8 +188,9 @@ def test_a_server_for_others_warns_that_they_may_correct(
     monkeypatch.setattr(server, "_serve", end)
     translator.score = lambda sources, targets: None
     corrections = corrections_in(tmp_path / "corrections.tmx")
+    service = Service(translator, Limits(), None, corrections=corrections)
     with listening_socket(host, 0) as listening:
-        serve(translator, listening, host, Limits(), corrections=corrections)
+        serve(service, listening, host)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings
 
 
