@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED, shown
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
@@ -40,6 +40,7 @@ from pipelines.data_set import DataSet
 from pipelines.pair_files import read_pairs
 
 if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
+    from keras_transformer.training.checkpoint_files import CheckpointRecord
     from keras_transformer.training.checkpoints import CheckpointStore
     from keras_transformer.training.correction_learner import Batch, CorrectionLearner
     from keras_transformer.training.running_mean import RunningMean
@@ -262,7 +263,7 @@ def opened_adaptation(
         }
         store = CheckpointStore(folder, description.model, keep=1)
         store.recover()
-        record = store.restore(saved)
+        record = _restored(store, saved, folder)
         steps = 0 if record is None else record.step
         replay = _replay(data_set, config, steps)
         learner = CorrectionLearner(
@@ -272,6 +273,21 @@ def opened_adaptation(
             learner.remember(_read_learnt(folder))
         vocabulary_dir = trained.vocabularies.target.file.parent
         yield Adaptation(learner, mean, folder, description, vocabulary_dir, store, saved)
+
+
+def _restored(
+    store: "CheckpointStore", saved: dict[str, Any], folder: Path
+) -> "CheckpointRecord | None":
+    """Restores the newest checkpoint of an adapter; None if there is none."""
+    try:
+        return store.restore(saved)
+    except InputError:
+        rule = (
+            "must have a complete checkpoint with a running mean: choose a new directory, which "
+            "learns all corrections again"
+        )
+        received = f"{folder}, which is damaged or from an earlier version"
+        raise InputError("adapter_dir", rule, received) from None
 
 
 def config_of(adapter_dir: str | os.PathLike) -> LearningConfig:

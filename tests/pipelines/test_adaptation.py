@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_transformer as kt
 from keras_transformer.store.model_path import ModelPath
@@ -175,6 +176,21 @@ def test_a_directory_that_is_not_the_adapters(learn, copied, untrained, tmp_path
     (copied / "config.json").write_text(json.dumps(config))
     with refused("model_dir", untrained):
         learn(untrained, copied, LATER)
+
+
+def test_an_adapter_without_a_running_mean(learn, copied, untrained, tmp_path):
+    path = f"{copied}/checkpoints/step-00000004"
+    earlier = {  # as adapters were saved before there was one
+        name: [tf.Variable(value) for value in read_variables(path, name)]
+        for name in ("model", "optimizer")
+    }
+    tf.train.Checkpoint(**earlier).write(path)
+    assert kt.load(untrained, adapter=copied).translate(["the cat"])
+    before = contents(copied)
+    with refused("adapter_dir", copied, about="choose a new directory"):
+        learn(untrained, copied, LATER)
+    assert contents(copied) == before
+    assert learn(untrained, tmp_path / "new", LATER)["new"] == len(LATER)
 
 
 def test_a_server_goes_on_with_an_adapters_configuration(adapter, untrained, tmp_path):
