@@ -317,7 +317,7 @@ def http_page() -> str:
     text += table(["Status", "What it means"], rows)
     text += "\n## Bodies\n"
     for name in schemas:
-        text += f"\n### {name}\n\n{schema_text(schemas[name])}"
+        text += f"\n### {name}\n\n{schema_text(name, schemas[name])}"
     return text
 
 
@@ -345,16 +345,15 @@ def operation_text(operation: dict[str, Any]) -> str:
     return text
 
 
-def schema_text(schema: dict[str, Any]) -> str:
+def schema_text(name: str, schema: dict[str, Any]) -> str:
     """Describes a body and its fields."""
-    required, is_closed = schema["required"], "additionalProperties" in schema
     rows = []
-    for name, field in schema["properties"].items():
-        needed = "yes" if name in required else "no"
-        rows.append([f"`{name}`", type_text(field), needed, field["description"]])
+    for field_name, field in schema["properties"].items():
+        needed = "yes" if field_name in schema["required"] else "no"
+        rows.append([f"`{field_name}`", type_text(field), needed, field["description"]])
     described = " ".join(inspect.cleandoc(schema["description"]).split())
-    closed = " No other fields are taken." if is_closed else ""
-    needed = "Required" if is_closed else "Always there"
+    closed = " No other fields are taken." if "additionalProperties" in schema else ""
+    needed = "Required" if name.endswith("Request") else "Always there"
     return f"{described}{closed}\n\n" + table(["Field", "Type", needed, "What it is"], rows)
 
 

@@ -36,6 +36,7 @@ from keras_transformer.serving.errors import check, shown
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
     FileAnswer,
+    SettingsAnswer,
     detected_language,
     is_libretranslate,
     language_list,
@@ -121,8 +122,10 @@ class Service:
         Args:
             routes: the endpoints, routes.ROUTES.
         """
+        # As in LibreTranslate: clients may add "/translate" to an address that ends with a slash.
+        redirect = web.normalize_path_middleware(append_slash=False, merge_slashes=True)
         application = web.Application(
-            middlewares=[self.http.report, self.http.guard],
+            middlewares=[redirect, self.http.report, self.http.guard],
             client_max_size=self.limits.body_bytes,
         )
         for route in routes:
@@ -234,6 +237,11 @@ class Service:
     async def languages(self, request: web.Request) -> web.Response:
         """Returns the model's languages; none if unknown."""
         return json_response(language_list(self._languages))
+
+    async def settings(self, request: web.Request) -> web.Response:
+        """Returns what LibreTranslate clients offer their users."""
+        settings = SettingsAnswer(charLimit=self.limits.max_characters)
+        return json_response(dataclasses.asdict(settings))
 
     async def detect(self, request: web.Request) -> web.Response:
         """Detects the language of a text."""

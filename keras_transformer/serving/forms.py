@@ -22,8 +22,12 @@ class Upload(NamedTuple):
 FormField = str | Upload
 
 
+class Open:
+    """A request whose unknown fields are ignored, as LibreTranslate does; a base of dataclasses."""
+
+
 async def form_fields(request: web.Request) -> dict[str, FormField | list[FormField]]:
-    """Reads the form in a request.
+    """Reads the form in a request; some LibreTranslate clients send its fields in the URL.
 
     Returns:
         The fields by name. A repeated field is a list, as in q=one&q=two.
@@ -35,7 +39,8 @@ async def form_fields(request: web.Request) -> dict[str, FormField | list[FormFi
     encoding = content_encoding(request)
     require(encoding is None, None, "must be a form that is not compressed", encoding, BODY)
     try:
-        form = await request.post()
+        form = request.query.copy()
+        form.update(await request.post())
     except (ValueError, LookupError, RuntimeError, HttpProcessingError) as error:
         rule = "must be a form that matches its Content-Type, in UTF-8"
         raise InputError(None, rule, reason(error), BODY) from None

@@ -15,7 +15,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
 from keras_transformer.languages import AUTO, ModelLanguages, find_language, is_same, name_of
 from keras_transformer.serving.detection import Detected
-from keras_transformer.serving.forms import Upload
+from keras_transformer.serving.forms import Open, Upload
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.requests import (
     FILE_FORMATS,
@@ -30,40 +30,35 @@ from keras_transformer.serving.responses import Doubtful, FromMemory, WithoutTer
 
 OWN_FIELDS = ("q", "source", "target")  # any of them marks a request in this protocol
 
-Key = Annotated[str | None, "Ignored."]
-
 
 @dataclasses.dataclass(frozen=True)
-class LibreTranslateRequest:
-    """Texts of any length, as LibreTranslate clients send them."""
+class LibreTranslateRequest(Open):
+    """Texts of any length, as LibreTranslate clients send them. Other fields are ignored."""
 
     q: Annotated[str | list[str], "One text, or several."]
     source: Annotated[str, 'Its language code, as in /languages, or "auto".']
     target: Annotated[str, "Language code of the translation."]
     format: Annotated[str, '"text", "html" or another document format.'] = "text"
-    alternatives: Annotated[int, "Further translations per text, below beam_size."] = 0
+    alternatives: Annotated[int, "Further translations per text, if beam_size allows them."] = 0
     terminology: Terminology = None
-    api_key: Key = None
 
 
 @dataclasses.dataclass(frozen=True)
-class DetectRequest:
-    """A text whose language is to be detected."""
+class DetectRequest(Open):
+    """A text whose language is to be detected. Other fields are ignored."""
 
     q: Annotated[str, "The text."]
-    api_key: Key = None
 
 
 @dataclasses.dataclass(frozen=True)
-class FileRequest:
-    """A document to translate; the suffix of its name gives its format."""
+class FileRequest(Open):
+    """A document to translate; its name's suffix gives its format. Other fields are ignored."""
 
     file: Annotated[Upload, "The document, in UTF-8 or the encoding that it declares."]
     source: Annotated[str, 'Its language code, as in /languages, or "auto".']
     target: Annotated[str, "Language code of the translation."]
     terminology: Terminology = None
     review_below: ReviewBelow = 0.0
-    api_key: Key = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +66,7 @@ class DetectedAnswer:
     """A candidate for a text's language."""
 
     language: Annotated[str, "Its code."]
-    confidence: Annotated[float | None, "Percent; absent if no detector is installed."] = None
+    confidence: Annotated[float, "Percent; 0 if no detector is installed."]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +89,16 @@ class LanguageAnswer:
     code: Annotated[str, "The language code for requests."]
     name: Annotated[str, "In English."]
     targets: Annotated[list[str], "Codes of its target languages."]
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingsAnswer:
+    """What a client may offer its users."""
+
+    charLimit: Annotated[int, "Maximum number of characters per request."]
+    apiKeys: Annotated[bool, "Whether there are API keys."] = False
+    keyRequired: Annotated[bool, "Whether a request needs one."] = False
+    suggestions: Annotated[bool, "Whether there is /suggest."] = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,11 +135,9 @@ def parse_libretranslate(
     request = checked(LibreTranslateRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     check_format(request.format)
-    rule = f"must be from 0 to {beam_size - 1}, one less than the model's beam size"
-    require(0 <= request.alternatives < beam_size, "alternatives", rule, request.alternatives)
     texts = request.q if isinstance(request.q, list) else [request.q]
-    limits.check_texts(texts)
-    count = request.alternatives + 1
+    limits.check_characters(texts)
+    count = 1 + max(0, min(request.alternatives, beam_size - 1))
     return request, Documents(texts, request.format, count, to, language, request.terminology)
 
 
@@ -290,7 +293,8 @@ def detected_language(
     if detected:
         return detected[0]._asdict()
     sources = [] if languages is None else languages.sources
-    return {"language": sources[0] if len(sources) == 1 else "und"}  # "undetermined" in ISO 639
+    language = sources[0] if len(sources) == 1 else "und"  # "undetermined" in ISO 639
+    return Detected(language, confidence=0.0)._asdict()
 
 
 def translation_body(
@@ -307,7 +311,7 @@ def translation_body(
     """
     others = [[text for text in dict.fromkeys(row) if text != row[0]] for row in translations]
     body: dict[str, list] = {"translatedText": [row[0] for row in translations]}
-    if request.alternatives:
+    if request.alternatives > 0:
         body["alternatives"] = others
     if detected is not None:
         body["detectedLanguage"] = detected

@@ -67,8 +67,8 @@ class Limits:
     def rule(self) -> str:
         """The limits, in words."""
         return (
-            f"a request must have at most {self.max_sentences} texts "
-            f"and {self.max_characters} characters of text"
+            f"`texts` must have at most {self.max_sentences} sentences, "
+            f"and a request at most {self.max_characters} characters of text"
         )
 
     @property
@@ -89,9 +89,20 @@ class Limits:
         if len(texts) > self.max_sentences:
             received = f"This request has {len(texts):,} texts"
             raise self.refusal(received, f"{self.max_sentences:,}", "max_sentences")
-        characters = sum(map(len, texts)) + sum(map(len, further))
+        self.check_characters([*texts, *further])
+
+    def check_characters(self, texts: Sequence[str]) -> None:
+        """Rejects more characters than a request may have.
+
+        Args:
+            texts: all texts of the request.
+
+        Raises:
+            RequestError: 413.
+        """
+        characters = sum(map(len, texts))
         if characters > self.max_characters:
-            subject = "This text" if len(texts) == 1 and not further else "This request"
+            subject = "This text" if len(texts) == 1 else "This request"
             received = f"{subject} has {characters:,} characters"
             raise self.refusal(received, f"{self.max_characters:,}", "max_characters")
 

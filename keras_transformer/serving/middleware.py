@@ -59,7 +59,8 @@ class Middleware:
             self.errors += 1
         self.requests += 1
         response.headers.update({**HEADERS, **self.cors_headers(request)})
-        what = f"{request.method} {shown(request.raw_path)} {response.status}"
+        path = request.raw_path.partition("?")[0]  # clients may send their texts behind it
+        what = f"{request.method} {shown(path)} {response.status}"
         LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
         return response
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, Upload
+from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, Open, Upload
 
 PLAIN = {
     str: "string",
@@ -113,7 +113,7 @@ def _reference(kind: type, schemas: dict[str, Any], is_closed: bool = False) -> 
     Args:
         kind: the dataclass.
         schemas: the document's schemas, by name.
-        is_closed: whether further fields are rejected.
+        is_closed: whether further fields are rejected, unless it is Open.
     """
     properties, required = {}, []
     for field in _fields(kind):
@@ -124,7 +124,7 @@ def _reference(kind: type, schemas: dict[str, Any], is_closed: bool = False) -> 
         if field.is_required:
             required.append(field.name)
     schema = {"type": "object", "properties": properties, "required": required}
-    if is_closed:
+    if is_closed and not issubclass(kind, Open):
         schema["additionalProperties"] = False
     schemas[kind.__name__] = {"description": kind.__doc__, **schema}
     return {"$ref": f"#/components/schemas/{kind.__name__}"}

@@ -20,7 +20,7 @@ from keras_transformer.fields import from_json, shown
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.serving.bodies import BODY, body_size, read_body
 from keras_transformer.serving.errors import RequestError, check
-from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
+from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, Open, form_fields
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translate.terminology import terms_in
 
@@ -176,7 +176,7 @@ class Documents(NamedTuple):
 
 
 async def read_fields(request: web.Request) -> dict[str, Any]:
-    """Reads a request body: JSON, or a form if the content type says so.
+    """Reads JSON, or a form if the content type says so, or if the fields are only in the URL.
 
     Raises:
         InputError: for any other body. web.HTTPRequestEntityTooLarge: for a body larger than the
@@ -186,7 +186,8 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
         return await form_fields(request)
     body = await read_body(request)
     is_json = body.lstrip().startswith((b"{", b"["))  # curl -d declares it as a form
-    if request.content_type == URL_ENCODED and not is_json:
+    is_in_url = not body and request.query
+    if is_in_url or (request.content_type == URL_ENCODED and not is_json):
         return await form_fields(request)
     content = parse_json(body, BODY, Any)
     if not isinstance(content, dict):  # only then is the whole content written as JSON again
@@ -269,9 +270,12 @@ def checked(kind: type, fields: dict[str, Any]) -> Any:
     """Converts the fields of a body to a dataclass.
 
     Raises:
-        InputError: for a field that is missing, unknown or of the wrong type.
+        InputError: for a field that is missing or of the wrong type, or unknown, unless the class
+            is Open.
     """
     known = [field.name for field in dataclasses.fields(kind)]
+    if issubclass(kind, Open):
+        return from_json(kind, {name: fields[name] for name in known if name in fields}, BODY)
     rule = f"must only have the fields {', '.join(known)}"
     for name in fields:
         require(name in known, None, rule, shown(name), BODY)

@@ -20,6 +20,7 @@ from keras_transformer.serving.libretranslate import (
     LanguageAnswer,
     LibreTranslateAnswer,
     LibreTranslateRequest,
+    SettingsAnswer,
 )
 from keras_transformer.serving.middleware import json_response
 from keras_transformer.serving.openapi import Route, openapi_document
@@ -37,6 +38,13 @@ from keras_transformer.serving.responses import (
 async def description(service: Service, request: web.Request) -> web.Response:
     """Describes the endpoints."""
     document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, service.limits.rule)
+    return json_response(document)
+
+
+async def specification(service: Service, request: web.Request) -> web.Response:
+    """Describes the endpoints to clients that check whether they are LibreTranslate's."""
+    document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, service.limits.rule)
+    document["info"]["title"] = "LibreTranslate"
     return json_response(document)
 
 
@@ -96,6 +104,20 @@ ROUTES = (
         Service.languages,
         "LibreTranslate: the model's languages; none if unknown.",
         list[LanguageAnswer],
+    ),
+    Route(
+        "GET",
+        "/frontend/settings",
+        Service.settings,
+        "LibreTranslate: what clients may offer.",
+        SettingsAnswer,
+    ),
+    Route(
+        "GET",
+        "/spec",
+        specification,
+        "LibreTranslate: this description, by which clients recognize its protocol.",
+        dict,
     ),
     Route(
         "POST",

@@ -24,6 +24,8 @@ from keras_transformer.serving.routes import ROUTES
 
 BACKLOG = 128  # connections that the system queues for the server
 
+LINE_BYTES = 1 << 16  # of a request's first line, where LibreTranslate clients may send their text
+
 WARM_UP = "Warm-up."  # a first text, which makes the later ones fast
 
 
@@ -139,6 +141,7 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
         service.application(ROUTES),
         access_log=None,  # the application logs requests itself
         auto_decompress=False,  # the application does it, see bodies.py
+        max_line_size=LINE_BYTES,
         keepalive_timeout=service.limits.timeout,  # until a request's headers have arrived
         handler_cancellation=True,  # no work for clients that have gone
         shutdown_timeout=service.limits.timeout,

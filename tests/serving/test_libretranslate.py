@@ -3,12 +3,14 @@
 import asyncio
 import functools
 import json
+import logging
 import random
 import tracemalloc
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving import detection
@@ -128,11 +130,80 @@ def test_translate(translator, encoding, fields, wanted):
     assert (status, body) == (200, wanted)
 
 
+@pytest.mark.parametrize(
+    ("path", "sent", "wanted"),
+    [
+        # deep-translator; and Translate You, which always asks for three alternatives
+        ("/translate?q=A+cat.%0AIt+sleeps.&source=en&target=de", {}, f"{BEST}\n{BEST}"),
+        ("/translate?q=A+cat.&source=en&target=de&alternatives=3&api_key=", {}, BEST),
+        (f"/translate?q={'%E2%82%AC' * 5000}&source=en&target=de", {}, "€" * 5000),
+        # npm's libretranslate, and the page of LibreTranslate itself
+        ("/translate", {"json": {"q": "A cat.", **PAIR, "apiKey": ""}}, BEST),
+        ("/translate", {"data": {"q": "A cat.", **PAIR, "secret": "a"}}, BEST),
+        # programs that add "/translate" to an address that ends with a slash
+        ("//translate", {"json": {"q": "A cat.", **PAIR}}, BEST),
+        # Rocket.Chat, which sends a message's lines
+        ("/translate", {"json": {"q": ["A cat."] * 100, **PAIR}}, [BEST] * 100),
+    ],
+)
+def test_requests_as_clients_send_them(translator, caplog, path, sent, wanted):
+    caplog.set_level(logging.INFO, "keras_transformer")
+
+    async def scenario(client):
+        url = URL(str(client._base_url).rstrip("/") + path, encoded=True)
+        answer = await client.post(url, **sent)
+        return answer.status, await answer.json()
+
+    status, body = served(translator, scenario)
+    assert status == 200, body
+    assert body["translatedText"] == wanted
+    assert all("q=" not in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/detect?q=A+cat.&api_key=", {"data": aiohttp.FormData(default_to_multipart=True)}),  # PHP
+        ("/detect", {"json": {"q": "A cat.", "format": "text", "api_key": None}}),  # TypeScript
+    ],
+)
+def test_detection_as_clients_ask_for_it(translator, monkeypatch, path, sent):
+    monkeypatch.setattr(detection, "detect", lambda text: [Detected("en", len(text))])
+    assert answer_to(translator, path, **sent) == (200, [{"language": "en", "confidence": 6}])
+
+
+def test_a_file_as_a_client_sends_it(translator):
+    assert answer_to(translator, "/translate_file", data=file_form(format="html"))[0] == 200  # PHP
+
+
+def test_more_alternatives_than_the_search_finds(translator):
+    for count, wanted in ((3, [SECOND]), (0, None), (-1, None)):
+        fields = {"q": "A cat.", "alternatives": count} | PAIR
+        status, body = answer_to(translator, "/translate", json=fields)
+        assert (status, body.get("alternatives")) == (200, wanted)
+
+
+def test_what_a_client_reads_first(translator):
+    """GNOME's Dialect asks whether this is LibreTranslate, and what to offer."""
+
+    async def scenario(client):
+        answers = [await client.get(path) for path in ("/spec", "/frontend/settings")]
+        return [await answer.json() for answer in answers]
+
+    specification, settings = served(translator, scenario, Limits(max_characters=99))
+    assert specification["info"]["title"] == "LibreTranslate"
+    assert "/translate" in specification["paths"]
+    no = dict.fromkeys(("apiKeys", "keyRequired", "suggestions"), False)
+    assert settings == {"charLimit": 99, **no}
+
+
 @pytest.mark.parametrize("q", ["Un chat.", ["Un chat.", "Oui."], []])
 def test_source_that_is_not_named(translator, has_detector, q):
     fields = {"q": q, "source": "auto", "target": "de"}
     status, body = answer_to(translator, "/translate", json=fields)
-    one = {"language": "fr", "confidence": 97.5} if has_detector else {"language": "en"}
+    one = {"language": "en", "confidence": 0.0}
+    if has_detector:
+        one = {"language": "fr", "confidence": 97.5}
     assert status == 200
     assert body["detectedLanguage"] == ([one] * len(q) if isinstance(q, list) else one)
 
@@ -169,13 +240,6 @@ def test_model_without_known_languages(translator):
         ({"target": "fr"}, 400, 'target must be "de"', '"fr"'),
         ({"target": "en"}, 400, 'target must be "de"', '"en"'),
         ({"format": "pdf"}, 400, "format must be one of text,", '"pdf"'),
-        ({"alternatives": 2}, 400, "alternatives must be from 0 to 1", "2"),
-        (
-            {"n_best": 2},
-            400,
-            "format, alternatives, terminology, api_key",
-            '"n_best"',
-        ),
     ],
 )
 def test_refused(translator, fields, status, about, received):
@@ -229,7 +293,7 @@ class TestSeveralDirections:
         assert (status, body["translatedText"]) == (200, BEST)
         assert many.calls[0] == call
         if source == "auto":  # there is more than one that it may be
-            assert body["detectedLanguage"] == {"language": "und"}
+            assert body["detectedLanguage"] == {"language": "und", "confidence": 0.0}
 
     def test_files(self, many):
         status, _ = answer_to(many, "/translate_file", data=file_form(target="cs"))
@@ -400,7 +464,6 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.PDF"), 400, "as .docx, or its text as .txt", '"a.PDF"'),
         (lambda: file_form(b"%PDF-1.7"), 400, "cat.txt must be text; open it", "a PDF"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
-        (lambda: file_form(beam="4"), 400, "terminology, review_below, api_key", '"beam"'),
     ],
 )
 def test_refused_files(translator, form, status, about, received):
@@ -487,7 +550,6 @@ TOO_LONG = archive("docx", f"<w:p><w:r><w:t>{'a' * 1001}</w:t></w:r></w:p>")
     ("path", "sent", "received", "accepted", "name"),
     [
         ("/translate", "x" * 1001, "1,001 characters", "1,000", "--max_characters"),
-        ("/translate", ["a"] * 4, "4 texts", "3", "--max_sentences"),
         ("/translate", "x" * 20_000, "20,0.. bytes", "1,000 characters", "--max_characters"),
         ("/translate_file", b"x" * 1001, "1,001 characters", "1,000", "--max_characters"),
         ("/translate_file", b"x" * 99_000, "99,000 bytes", "1,000 characters", "--max_characters"),
