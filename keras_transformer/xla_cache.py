@@ -13,20 +13,22 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from absl import logging
 
-from keras_transformer.errors import lacks_memory
+from keras_transformer.errors import lacks_memory, with_file_name
 
 T = TypeVar("T")
 
 FLAGS = "TF_XLA_FLAGS"
 FOLDER = "tf_xla_persistent_cache_directory="  # a flag of TensorFlow
 FACT = re.compile("model name|flags|NVRM version|Model:")  # of a processor, a driver or a GPU
-MOST_FILES = 100  # of one to a few MB each
+MOST_FILES = 100
+LARGEST_FILE = 2**22  # in bytes; most are smaller
 FREE_BYTES = 2**28  # of the disk, at least
 
 
@@ -56,36 +58,47 @@ def keep_programs(folder: Path) -> None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        is_usable = os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > FREE_BYTES
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(LARGEST_FILE))
+        has_room = shutil.disk_usage(folder).free > FREE_BYTES
         files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
         for file in files[:-MOST_FILES]:
             file.unlink()
     except OSError:
         return
-    if is_usable:
+    if has_room:
         os.environ[FLAGS] = f"--{FOLDER}{folder}"
 
 
-def remove_programs() -> bool:
-    """Removes the programs kept for this process, one of which may be damaged; whether any were."""
-    _, _, folder = os.environ.get(FLAGS, "").partition(FOLDER)
-    files = list(Path(folder).glob("xla_compile_cache__*")) if folder else []
-    for file in files:
-        file.unlink(missing_ok=True)
-    return len(files) > 0
+def remove_programs(folder: Path) -> None:
+    """Removes the programs from a folder, as far as possible."""
+    for file in folder.glob("xla_compile_cache__*"):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def compiled(compile: Callable[[], T]) -> T:
     """Calls a function that compiles; if it fails, once more without the programs on disk.
 
-    Programs on disk do no harm where the device has no memory.
+    Raises:
+        OSError: if a program cannot be written, although there was room at the beginning.
+        tf.errors.OpError: if XLA or the device fails.
     """
     import tensorflow as tf  # after keep_programs
 
+    _, _, folder = os.environ.get(FLAGS, "").partition(FOLDER)
     try:
         return compile()
-    except (tf.errors.OpError, OSError) as error:
-        if lacks_memory(error) or not remove_programs():
+    except tf.errors.OpError as error:
+        if not folder or lacks_memory(error):
             raise
-        logging.info("XLA compiles anew, without the programs that were kept on disk")
+    logging.info("XLA compiles anew, without the programs in %s", folder)
+    remove_programs(Path(folder))
+    try:
         return compile()
+    except tf.errors.OpError as error:
+        if folder not in str(error):
+            raise
+        full = with_file_name(error, folder)
+        full.add_note("to keep programs elsewhere, set XDG_CACHE_HOME")
+        raise full from None

@@ -1,7 +1,10 @@
 """Programs on disk: found by the next process, and compiled anew where they are damaged."""
 
+import contextlib
+import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -54,28 +57,87 @@ def test_programs_are_kept_in_a_folder(tmp_path, monkeypatch):
     monkeypatch.delenv(FLAGS)
     keep_programs(folder)  # and the oldest leave
     assert sorted(path.name for path in folder.iterdir()) == names[:2]
-    remove_programs()
+    remove_programs(folder)
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("reason", ["no folder", "full", "read-only", "spaces"])
-def test_nothing_is_kept_where_it_cannot_be(tmp_path, monkeypatch, reason):
-    folder = tmp_path / ("a b" if reason == "spaces" else "xla")
+@contextlib.contextmanager
+def unwritable(folder, reason):
+    """Makes a folder one that cannot be written, also for root."""
+    limits, user = resource.getrlimit(resource.RLIMIT_FSIZE), os.geteuid()
     if reason == "no folder":
         folder.write_bytes(b"a file")
     elif reason == "full":
-        monkeypatch.setattr(xla_cache, "FREE_BYTES", 2**62)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     elif reason == "read-only":
-        monkeypatch.setattr(os, "access", lambda path, mode: False)
-    keep_programs(folder)
+        folder.mkdir(mode=0o500)
+        if user == 0:
+            os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("reason", ["no folder", "full", "almost full", "read-only", "spaces"])
+def test_nothing_is_kept_where_it_cannot_be(tmp_path, monkeypatch, reason):
+    folder = tmp_path / ("a b" if reason == "spaces" else "xla")
+    if reason == "almost full":
+        monkeypatch.setattr(xla_cache, "FREE_BYTES", 2**62)
+    with unwritable(folder, reason):
+        keep_programs(folder)
     assert FLAGS not in os.environ
-    remove_programs()
+
+
+class Compiler:
+    """Compiles at its second call, or at none."""
+
+    def __init__(self, message, failures, kind=tf.errors.ResourceExhaustedError):
+        self.error = kind(None, None, message)
+        self.failures = failures
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise self.error
+        return self.calls
+
+
+@pytest.fixture
+def kept(tmp_path):
+    keep_programs(tmp_path)
+    program = tmp_path / "xla_compile_cache__1"
+    program.write_bytes(b"")
+    return program
+
+
+def test_a_program_is_compiled_anew_without_those_on_disk(kept, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        assert compiled(Compiler("damaged", failures=1, kind=tf.errors.DataLossError)) == 2
+    assert not kept.exists() and len(caplog.records) == 1
+
+
+def test_a_disk_that_fills_up_is_named(kept):
+    with pytest.raises(OSError) as caught:
+        compiled(Compiler(f"{kept}.tmp; No space left on device\nwhile", failures=2))
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(kept.parent)
+    with pytest.raises(tf.errors.OpError):
+        compiled(Compiler("another", failures=2))
+
+
+def test_programs_stay_where_a_device_lacks_memory(kept):
+    compiler = Compiler("out of memory", failures=9)
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        compiled(compiler)
+    assert kept.exists() and compiler.calls == 1
 
 
 def test_the_users_choice_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv(FLAGS, "--tf_xla_auto_jit=1")
     keep_programs(tmp_path)
-    remove_programs()
     assert os.environ[FLAGS] == "--tf_xla_auto_jit=1"
 
 
@@ -87,17 +149,6 @@ def test_each_version_and_processor_has_its_folder(tmp_path, monkeypatch):
     other = default_folder()
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
     assert len({folder, other, default_folder()}) == 3
-
-
-def test_programs_stay_where_a_device_lacks_memory(tmp_path):
-    def fail():
-        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
-
-    keep_programs(tmp_path)
-    (tmp_path / "xla_compile_cache__1").write_bytes(b"")
-    with pytest.raises(tf.errors.ResourceExhaustedError):
-        compiled(fail)
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.slow  # new interpreters, which compile with XLA

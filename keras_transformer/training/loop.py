@@ -259,6 +259,7 @@ class _Run:
         started = time.monotonic()
 
         def run() -> StepSums:
+            self.step.forget()
             return self._run_step(steps)
 
         sums = self.interruption.unless_interrupted(lambda: in_thread(lambda: compiled(run)))

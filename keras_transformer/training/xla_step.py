@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.model.packing import packed_states
 from keras_transformer.training.step import TrainingStep
 
@@ -14,9 +15,20 @@ class XlaTrainingStep(TrainingStep):
     shape, with hardly any padding.
     """
 
-    @tf.function(autograph=False, jit_compile=True)
-    def _gradients(self, source, target, tokens):
-        return super()._gradients(source, target, tokens)
+    def __init__(
+        self,
+        model_config: TransformerConfig,
+        training_config: TrainingConfig,
+        strategy: tf.distribute.Strategy,
+    ):
+        super().__init__(model_config, training_config, strategy)
+        self.forget()
+
+    def forget(self) -> None:
+        """Makes the next `run` trace and compile anew; TensorFlow would repeat an earlier error."""
+        self._gradients = tf.function(super()._gradients, autograph=False, jit_compile=True)
+        run = super().run.python_function
+        self.run = tf.function(run, autograph=False, reduce_retracing=True)
 
     def _states_and_labels(self, source, target):
         """Runs the model on packed rows. Returns all positions: XLA needs a fixed number of them.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 
@@ -99,6 +100,30 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path,
         trained.model.encoder.weights, restore(tuned).model.encoder.weights, strict=True
     ):
         np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.slow  # compiles with XLA
+def test_a_damaged_program_is_compiled_anew(run_program, prepared, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sizes = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=1")
+    size_flags = [f"--config={size}" for size in sizes]
+
+    def trained(name):
+        done = run_program(
+            "train",
+            *(f"--data_dir={prepared}", f"--model_dir={tmp_path / name}", "--preset=tiny"),
+            *("--tokens_per_batch=256", "--train_steps=2", "--xla=on", *size_flags),
+        )
+        assert done.code == 0, done.errors
+        (program,) = tmp_path.glob("keras-transformer/xla-*/*.pb")
+        return done, program
+
+    _, program = trained("first")
+    size = program.stat().st_size
+    os.truncate(program, size // 2)
+    done, program = trained("second")
+    assert done.errors.count("compiles anew") == 1
+    assert program.stat().st_size > size * 0.9
 
 
 @pytest.mark.slow  # compiles with XLA
