@@ -128,10 +128,7 @@ class Cluster:
     Attributes:
         index: the number of this worker.
         is_chief: whether this worker decides, validates and writes for all.
-        is_alone: False, as there are other workers.
     """
-
-    is_alone = False
 
     def __init__(self, addresses: Addresses, model_dir: str | os.PathLike):
         self.addresses = addresses
@@ -144,6 +141,7 @@ class Cluster:
         self._failure: list | None = None  # the first worker to fail, and why: None if it died
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._over = threading.Event()
+        self._has_signal = False
         self._signals = contextlib.ExitStack()
 
     def agreed(self, decision: Any) -> Any:
@@ -187,9 +185,9 @@ class Cluster:
             require(here == there, name, "must be the same on every worker", received, place)
 
     def pass_on(self, number: int) -> None:
-        """Tells the chief that this worker received a signal, which ends the run."""
-        if not self.is_chief:
-            self._tell("stop", number)
+        """Tells all workers that this one received a signal, which ends the run."""
+        self._has_signal = True
+        self._tell("stop", number)
 
     def newest_checkpoint(self) -> str | None:
         """Returns the name of the newest complete checkpoint; None if there is none.
@@ -239,8 +237,8 @@ class Cluster:
         """Watches the other workers, in a thread that ends at the first failure.
 
         The chief watches all, and the others watch the chief. After a failure, sums over replicas
-        that wait for the failed worker end with an error. The chief is interrupted as by a signal,
-        so that a validation ends, too; also if another worker received a signal.
+        that wait for the failed worker end with an error. This worker is interrupted as by a
+        signal, so that a validation or a compilation ends, too; also if another received a signal.
         """
         watched = self._others if self.is_chief else [0]
         while self._failure is None and not self._over.wait(1.0):
@@ -249,7 +247,7 @@ class Cluster:
             if death and self.is_chief:
                 self._tell("failed", death)
             self._failure = self._read("failed") or death
-            if self.is_chief and (self._failure or self._read("stop")):
+            if not self._has_signal and (self._failure or self._read("stop")):
                 _thread.interrupt_main(signal.SIGTERM)
             if self._failure:
                 coordination.abort_sums("a worker has failed")

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -60,25 +60,17 @@ def in_thread(function: Callable[[], T]) -> T:
     In one thread, a signal has to wait until a call of TensorFlow returns. If its handler raises an
     error, the function goes on in its thread, until the process ends; see `is_in_thread`.
     """
-    future: Future[T] = Future()
-    done = threading.Event()
-
-    def call() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:  # raised in the other thread
-            future.set_exception(error)
-        done.set()
-
-    threading.Thread(target=call, name=_THREAD, daemon=True).start()
-    while not done.wait(0.2):  # a signal at the very beginning of a wait does not end it
-        pass
+    thread = ThreadPoolExecutor(1, _THREAD)
+    future = thread.submit(function)
+    thread.shutdown(wait=False)  # once the function has ended
+    while not future.done():
+        wait([future], timeout=0.2)  # a signal at the very beginning of a wait does not end it
     return future.result()
 
 
 def is_in_thread() -> bool:
     """Whether a function called by `in_thread` is still running."""
-    return any(thread.name == _THREAD for thread in threading.enumerate())
+    return any(thread.name.startswith(_THREAD) for thread in threading.enumerate())
 
 
 def _ignore(number: int) -> None:

@@ -9,7 +9,6 @@ class LoneWorker:
 
     index = 0
     is_chief = True
-    is_alone = True
 
     def __enter__(self) -> "LoneWorker":
         return self

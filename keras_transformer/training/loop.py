@@ -54,9 +54,9 @@ def train(
     """Trains until `config` ends the run, from the last checkpoint in `model_dir`, if any.
 
     On SIGTERM or Ctrl-C the running steps are finished and saved first, except for the first step
-    of a single process if XLA compiles it. If the gradients in the last steps of a run were not
-    finite, these steps are not saved, so that the newest checkpoint is a good one. A warning is
-    logged, and the same run resumes from that checkpoint.
+    if XLA compiles it. If the gradients in the last steps of a run were not finite, these steps are
+    not saved, so that the newest checkpoint is a good one. A warning is logged, and the same run
+    resumes from that checkpoint.
 
     Args:
         model_config: the model.
@@ -234,7 +234,7 @@ class _Run:
         self.curves.profile(state.step + 1)
         steps = min(state.decision.steps_per_call, self.config.steps_to_next_event(state.step))
         started = time.monotonic()
-        compiles = state.started is None and self.data.packed and self.cluster.is_alone
+        compiles = state.started is None and self.data.packed
         sums = self._compile_and_run(steps) if compiles else self._run_step(steps)
         if sums is None:
             return
@@ -252,8 +252,8 @@ class _Run:
     def _compile_and_run(self, steps: int) -> StepSums | None:
         """Takes the first steps, which XLA compiles; returns None if a signal came meanwhile.
 
-        The compilation goes on in its thread, until the process ends. Other workers would wait for
-        this one, so only a lone one does this.
+        The compilation goes on in its thread, until the process ends. The cluster interrupts all
+        workers, none of which can take a step without the others.
         """
         logging.info("XLA compiles the step, which takes up to minutes")
         started = time.monotonic()

@@ -144,6 +144,22 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
         np.testing.assert_array_equal(same, weight)
 
 
+@pytest.mark.slow  # compiles with XLA
+def test_a_signal_to_one_worker_ends_the_compilation_of_both(start_workers, tmp_path):
+    errors = [tmp_path / f"errors{index}" for index in range(2)]
+    workers = start_workers("--xla=on")
+    for process, file in zip(workers, errors, strict=True):
+        while "XLA compiles the step" not in file.read_text():
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.1)
+    workers[1].send_signal(signal.SIGTERM)
+    for process, file in zip(workers, errors, strict=True):
+        code, result, said = end(process, file)
+        assert code == 0, said
+        assert (result["step"], result["stopped"]) == (0, "SIGTERM")
+        assert "XLA compiled the step" not in said
+
+
 def test_workers_that_are_told_nothing(call_program, prepared, tmp_path, monkeypatch):
     for name in ("TF_CONFIG", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)

@@ -76,8 +76,7 @@ def stop():
         cluster.agreed(None)
         if index == 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        if index == 0:
-            assert interruption.unless_interrupted(validate) is None
+        assert interruption.unless_interrupted(validate) is None  # or a compilation
         return [cluster.agreed(index), interruption.signal]
 
 task, arguments, seconds, index, *workers = json.loads(sys.argv[1])
@@ -225,9 +224,9 @@ def test_a_worker_that_dies_or_is_suspended_ends_the_others(outcomes, dying, num
 
 
 @pytest.mark.slow
-def test_a_signal_to_any_worker_ends_the_validation_of_the_chief(outcomes):
+def test_a_signal_to_any_worker_interrupts_all(outcomes):
     _, said, codes = outcomes("stop")
-    assert said == [[0, signal.SIGTERM], [0, signal.SIGTERM], [0, None]]
+    assert said == [[0, signal.SIGTERM]] * 3
     assert codes == [0, 0, 0]
 
 
