@@ -43,7 +43,8 @@ def load(
             GPU if there is one. TensorFlow's choice is for the whole process, and must be made
             before it uses a GPU. CTranslate2 computes in float16 on a GPU.
         xla: whether XLA compiles searches: "auto" where that is faster, in the background; "on" for
-            all, each when its shape comes first; "off" for none. Translations are the same.
+            all, each when its shape comes first; "off" for none. Translations are the same, except
+            for near-ties with an export's bfloat16 weights on a GPU, or with "on".
         options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, early_stopping, n_best, sampling, min_length,
             no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, take
