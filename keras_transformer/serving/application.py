@@ -37,8 +37,10 @@ from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.libretranslate import (
     FileAnswer,
     SettingsAnswer,
+    client_codes,
     detected_language,
     is_libretranslate,
+    is_translated,
     language_list,
     parse_detect,
     parse_file,
@@ -113,6 +115,7 @@ class Service:
         self.documents = 0
         self._documents = DocumentService(translator, limits)
         self._languages = translator.card.languages
+        self._codes = list(client_codes(self._languages).values())
         self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
 
@@ -215,22 +218,29 @@ class Service:
         self._require_translations()
         beam_size = self.translator.config.beam_size
         request, documents = parse_libretranslate(fields, self.limits, self._languages, beam_size)
-        detected, parts = None, [documents]
-        if request.source == AUTO:
-            detected = await self._detected(documents)
-            parts = with_sources(documents, detected, self._languages)
+        if request.source != AUTO:
+            return translation_body(request, await self._translate_parts([documents]), None)
+        detected = await self._detected(documents)
+        stays = [is_translated(one, request.target, self._languages) for one in detected]
+        parts = with_sources(documents, detected, stays, self._languages)
+        rows = iter(await self._translate_parts(parts))
+        texts = zip(documents.texts, stays, strict=True)
+        translations = [[text] if is_same else next(rows) for text, is_same in texts]
+        return translation_body(request, translations, detected)
+
+    async def _translate_parts(self, parts: list[Documents]) -> list[list[str]]:
+        """Returns the translations of each text of LibreTranslate clients, best first."""
         for part in parts:
             self._check_target(part.texts, part.to)
         translated = [await self._translate_documents(part) for part in parts]
-        translations = [row for part in translated for row in part.rows]
-        return translation_body(request, translations, detected)
+        return [row for part in translated for row in part.rows]
 
     async def _detected(self, documents: Documents) -> list[dict[str, Any]]:
         """Returns the detectedLanguage of each text."""
         candidates = [None] * len(documents.texts)
         if detection.is_available():
             texts = [language_in(text, documents.format) for text in documents.texts]
-            work = functools.partial(detect_all, texts)
+            work = functools.partial(detect_all, texts, self._codes)
             candidates = await self.calls.call(self.calls.detections, work)
         return [detected_language(one, self._languages) for one in candidates]
 
@@ -246,7 +256,8 @@ class Service:
     async def detect(self, request: web.Request) -> web.Response:
         """Detects the language of a text."""
         text = parse_detect(await self._read_fields(request), self.limits)
-        work = functools.partial(detection.detect, text)  # an error if no detector is installed
+        # An error if no detector is installed.
+        work = functools.partial(detection.detect, text, self._codes)
         candidates = await self.calls.call(self.calls.detections, work, error_status=404)
         return json_response([one._asdict() for one in candidates])
 
@@ -373,6 +384,6 @@ class Service:
         return attention_body(self.translator.attention(source, target))
 
 
-def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
-    """Detects the language of each text."""
-    return [detection.detect(text) for text in texts]
+def detect_all(texts: list[str], languages: list[str]) -> list[list[detection.Detected]]:
+    """Detects the language of each text, which is one of `languages`."""
+    return [detection.detect(text, languages) for text in texts]

@@ -1,9 +1,11 @@
 """Language detection with py3langid, if installed."""
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError, install_command
+from keras_transformer.languages import primary, short_code
 
 BEST = 3  # languages reported
 
@@ -11,19 +13,27 @@ BEST = 3  # languages reported
 class Detected(NamedTuple):
     """A candidate for a text's language."""
 
-    language: str  # ISO 639 code
+    language: str  # its code
     confidence: float  # percent; all languages together have 100
 
 
-def detect(text: str) -> list[Detected]:
+def detect(text: str, languages: Sequence[str] = ()) -> list[Detected]:
     """Returns the most likely languages of a text, most likely first.
 
     The first call loads the detector, which takes a second or two.
+
+    Args:
+        text: the text; if nothing in it is language, the first of `languages` is as likely as any.
+        languages: codes of the languages to choose from; empty for all that the detector knows.
 
     Raises:
         InputError: if no detector is installed.
     """
     ranked = _identifier().rank(text)
+    if languages:  # a short text resembles many others
+        shares = dict(ranked)
+        found = [(code, shares.get(primary(short_code(code)), 0.0)) for code in languages]
+        ranked = sorted(found, key=lambda each: each[1], reverse=True)
     return [Detected(code, round(100 * share, 1)) for code, share in ranked[:BEST]]
 
 

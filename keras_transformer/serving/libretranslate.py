@@ -5,6 +5,7 @@ Its translation requests share a path with this server's own, and are recognized
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -13,7 +14,14 @@ from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import check_beginning, format_of, saving_advice
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown, whole_number
-from keras_transformer.languages import AUTO, ModelLanguages, find_language, is_same, name_of
+from keras_transformer.languages import (
+    AUTO,
+    ModelLanguages,
+    find_language,
+    is_same,
+    name_of,
+    short_code,
+)
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Open, Upload
 from keras_transformer.serving.limits import Limits
@@ -231,26 +239,39 @@ def check_languages(
     return target_code, source_code
 
 
+def is_translated(detected: dict[str, Any], target: str, languages: ModelLanguages | None) -> bool:
+    """Whether a text with this detectedLanguage is in the target language already."""
+    if languages is None:
+        return False
+    return _same(languages.targets, detected["language"]) == _same(languages.targets, target)
+
+
 def with_sources(
-    documents: Documents, detected: Sequence[dict[str, Any]], languages: ModelLanguages | None
+    documents: Documents,
+    detected: Sequence[dict[str, Any]],
+    stays: Sequence[bool],
+    languages: ModelLanguages | None,
 ) -> list[Documents]:
     """Adds the languages of texts that a model needs to know.
 
     Args:
         documents: the texts, whose `to` is a target language.
         detected: the detectedLanguage of each text.
+        stays: whether each text stays as it is; those are left out.
         languages: the model's languages, if known.
 
     Returns:
-        Each text with its direction; or all texts as they are, if the model needs no more.
+        Each text with its direction; or all texts together, if the model needs no more.
 
     Raises:
         InputError: if the language of a text is not detected, or not one of the model's.
     """
+    texts = zip(documents.texts, detected, stays, strict=True)
+    changed = [(text, one) for text, one, is_same in texts if not is_same]
     if languages is None or len(languages.coded_sources) < 2:
-        return [documents]
+        return [documents._replace(texts=[text for text, _ in changed])]
     parts = []
-    for text, one in zip(documents.texts, detected, strict=True):
+    for text, one in changed:
         source = _same(languages.coded_sources, one["language"])
         rule = f"must be given, as no language of the model is detected: {shown(text)}"
         require(source is not None, "source", rule, shown(one["language"]))
@@ -274,11 +295,28 @@ def language_list(languages: ModelLanguages | None) -> list[dict[str, Any]]:
     """Returns a model's languages in the form of GET /languages; none if unknown."""
     if languages is None:
         return []
-    codes = dict.fromkeys([*languages.sources, *languages.targets])
+    codes = client_codes(languages)
     return [
-        {"code": code, "name": name_of(code), "targets": languages.targets_of(code)}
-        for code in codes
+        {
+            "code": code,
+            "name": name_of(name),
+            "targets": [codes[target] for target in languages.targets_of(name)],
+        }
+        for name, code in codes.items()
     ]
+
+
+def client_codes(languages: ModelLanguages | None) -> dict[str, str]:
+    """Returns the codes of a model's languages for clients, many of which know only short ones.
+
+    Returns:
+        {the model's name: the code}, such as {"deu_Latn": "de"}; empty if no languages are known.
+    """
+    if languages is None:
+        return {}
+    short = {name: short_code(name) for name in [*languages.sources, *languages.targets]}
+    counts = Counter(short.values())
+    return {name: code if counts[code] == 1 else name for name, code in short.items()}
 
 
 def detected_language(
@@ -293,7 +331,8 @@ def detected_language(
     if detected:
         return detected[0]._asdict()
     sources = [] if languages is None else languages.sources
-    language = sources[0] if len(sources) == 1 else "und"  # "undetermined" in ISO 639
+    codes = client_codes(languages)
+    language = codes[sources[0]] if len(sources) == 1 else "und"  # "undetermined" in ISO 639
     return Detected(language, confidence=0.0)._asdict()
 
 

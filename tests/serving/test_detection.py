@@ -26,3 +26,16 @@ def test_languages_are_detected():
         assert best.language == language
         assert 100 >= best.confidence > others[0].confidence
     assert len(detection.detect("")) == detection.BEST, "nothing is likely, and nothing fails"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("A man.", "en"), ("Yes", "en"), ("Ein Mann.", "de"), ("OK", "en"), ("", "en")],
+)
+def test_languages_of_short_texts_are_those_of_the_model(text, language):
+    pytest.importorskip("py3langid", reason="install: pip install '.[detect]'")
+    first, last = detection.detect(text, ["en", "de"])
+    assert {first.language, last.language} == {"en", "de"}
+    assert first.language == language and first.confidence >= last.confidence
+    best, unknown = detection.detect("Two dogs run.", ["xx", "eng_Latn"])
+    assert (best.language, unknown.confidence) == ("eng_Latn", 0)

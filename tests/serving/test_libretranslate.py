@@ -17,7 +17,7 @@ from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
-from keras_transformer.serving.libretranslate import parse_file
+from keras_transformer.serving.libretranslate import client_codes, parse_file
 from keras_transformer.serving.limits import Limits
 from tests.documents.archives import archive, content_of
 from tests.refusals import check_limit, check_message
@@ -36,7 +36,7 @@ def translator(translator):
 @pytest.fixture(params=[True, False], ids=["detector", "no detector"])
 def has_detector(request, monkeypatch):
     monkeypatch.setattr(detection, "is_available", lambda: request.param)
-    monkeypatch.setattr(detection, "detect", lambda text: [Detected("fr", 97.5)])
+    monkeypatch.setattr(detection, "detect", lambda text, languages: [Detected("fr", 97.5)])
     return request.param
 
 
@@ -168,7 +168,7 @@ def test_requests_as_clients_send_them(translator, caplog, path, sent, wanted):
     ],
 )
 def test_detection_as_clients_ask_for_it(translator, monkeypatch, path, sent):
-    monkeypatch.setattr(detection, "detect", lambda text: [Detected("en", len(text))])
+    monkeypatch.setattr(detection, "detect", lambda text, languages: [Detected("en", len(text))])
     assert answer_to(translator, path, **sent) == (200, [{"language": "en", "confidence": 6}])
 
 
@@ -208,10 +208,32 @@ def test_source_that_is_not_named(translator, has_detector, q):
     assert body["detectedLanguage"] == ([one] * len(q) if isinstance(q, list) else one)
 
 
+@pytest.mark.parametrize("q", ["Zwei Hunde.", ["Two dogs.", "Zwei Hunde.", "Yes."]])
+def test_texts_in_the_target_language_stay(translator, monkeypatch, q):
+    asked = []
+
+    def detect(text, languages):
+        asked.append(languages)
+        return [Detected("de" if text == "Zwei Hunde." else "en", 60.0)]
+
+    monkeypatch.setattr(detection, "is_available", lambda: True)
+    monkeypatch.setattr(detection, "detect", detect)
+    fields = {"q": q, "source": "auto", "target": "DE", "alternatives": 1}
+    status, body = answer_to(translator, "/translate", json=fields)
+    assert status == 200 and asked[0] == ["en", "de"]
+    if q == "Zwei Hunde.":
+        assert (body["translatedText"], body["alternatives"]) == (q, [])
+        assert translator.calls == []
+    else:
+        assert body["translatedText"] == [BEST, "Zwei Hunde.", BEST]
+        assert body["alternatives"] == [[SECOND], [], [SECOND]]
+        assert [one["language"] for one in body["detectedLanguage"]] == ["en", "de", "en"]
+
+
 def test_markup_is_not_detected(translator, monkeypatch):
     texts = []
     monkeypatch.setattr(detection, "is_available", lambda: True)
-    monkeypatch.setattr(detection, "detect", lambda text: texts.append(text) or [])
+    monkeypatch.setattr(detection, "detect", lambda text, languages: texts.append(text) or [])
     html = "<p class=a>Un <b>chat</b>.</p><style>p {}</style>"
     fields = {"q": html, "source": "auto", "target": "de", "format": "html"}
     assert answer_to(translator, "/translate", json=fields)[0] == 200
@@ -359,8 +381,14 @@ class TestSourceLanguages:
             return await (await client.get("/languages")).json()
 
         first, *_ = served(multilingual, scenario)
-        targets = ["eng_Latn", "zho_Hans"]
-        assert first == {"code": "deu_Latn", "name": "German", "targets": targets}
+        assert first == {"code": "de", "name": "German", "targets": ["en", "zh"]}
+
+    def test_short_codes_that_two_languages_would_have(self, multilingual):
+        codes = ["aka_Latn", "deu_Latn", "twi_Latn"]
+        options = {"target_languages": codes, "source_languages": codes}
+        multilingual.card["task_options"] = options
+        found = client_codes(multilingual.card.languages)
+        assert list(found.values()) == ["aka_Latn", "de", "twi_Latn"]
 
     @pytest.mark.parametrize(
         ("source", "target", "call"),
@@ -377,7 +405,9 @@ class TestSourceLanguages:
     def test_each_text_is_translated_from_its_language(self, multilingual, monkeypatch):
         found = {"Eine Katze.": "de", "A cat.": "en", "Un gatto.": "it"}
         monkeypatch.setattr(detection, "is_available", lambda: True)
-        monkeypatch.setattr(detection, "detect", lambda text: [Detected(found[text], 90.0)])
+        monkeypatch.setattr(
+            detection, "detect", lambda text, languages: [Detected(found[text], 90.0)]
+        )
         fields = {"q": ["Eine Katze.", "A cat."], "source": "auto", "target": "zh"}
         status, body = answer_to(multilingual, "/translate", json=fields)
         assert status == 200 and body["translatedText"] == [BEST, BEST]

@@ -88,7 +88,8 @@ def file_form():
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_examples_are_answered_as_described(translator, monkeypatch, tmp_path, route):
-    monkeypatch.setattr(detection, "detect", lambda text: [detection.Detected("en", 99.0)])
+    found = [detection.Detected("en", 99.0)]
+    monkeypatch.setattr(detection, "detect", lambda text, languages: found)
 
     async def scenario(client, service, document):
         operation = document["paths"][route.path][route.method.lower()]
