@@ -46,10 +46,12 @@ _PATTERNS = (
     rf"{_PART_OF_NAME}(?<![\d%])(?<!\d\s)(?:{_CONVERSION})+(?:x(?:{_CONVERSION})+)*(?:%%)?(?!\w)",
     r"(?<![\w%])%[A-Z_][A-Z\d_]+%(?!\w)",  # %PATH%
     r"<(?:x|g|bx|ex|ph|bpt|ept|it)\s[^<>]*>|</(?:g|bpt|ept|ph|it)>",  # XLIFF's, within text
+    r"\[X\d+X\]",  # Weblate's, in texts for LibreTranslate
+    r"<i class=notranslate>\{\d+\}</i>",  # Rocket.Chat's
 )
 PLACEHOLDER = re.compile("|".join(_PATTERNS))
 # Every placeholder contains one of these. Most texts do not, and this search is 15 times as fast.
-_SIGN = re.compile(rf"\A\W|[:@{{%<)\u20E3{_EMOJI[1:-1]}]|www\.")
+_SIGN = re.compile(rf"\A\W|[:@{{%<)\u20E3{_EMOJI[1:-1]}]|www\.|X\]")
 # For a text known to be a C or Python format string.
 _FORMAT = re.compile(rf"{_PART_OF_NAME}(?:{_NAMED_CONVERSION}|{_CONVERSION}|%%)+")
 

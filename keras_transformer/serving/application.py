@@ -225,7 +225,7 @@ class Service:
         parts = with_sources(documents, detected, stays, self._languages)
         rows = iter(await self._translate_parts(parts))
         texts = zip(documents.texts, stays, strict=True)
-        translations = [[text] if is_same else next(rows) for text, is_same in texts]
+        translations = [[text] if is_kept else next(rows) for text, is_kept in texts]
         return translation_body(request, translations, detected)
 
     async def _translate_parts(self, parts: list[Documents]) -> list[list[str]]:

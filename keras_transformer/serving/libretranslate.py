@@ -267,7 +267,7 @@ def with_sources(
         InputError: if the language of a text is not detected, or not one of the model's.
     """
     texts = zip(documents.texts, detected, stays, strict=True)
-    changed = [(text, one) for text, one, is_same in texts if not is_same]
+    changed = [(text, one) for text, one, is_kept in texts if not is_kept]
     if languages is None or len(languages.coded_sources) < 2:
         return [documents._replace(texts=[text for text, _ in changed])]
     parts = []

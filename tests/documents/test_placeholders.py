@@ -50,6 +50,11 @@ def found(text):
         ("Dogs%s of v%s, %dx%d, name_%s.", ["%s", "v%s", "%dx%d", "name_%s"]),
         ("%(part)s%% funded, %(n)ds", ["%(part)s%%", "%(n)d"]),
         ("In %PATH% there.", ["%PATH%"]),
+        ("Two [X0X] dogs in [X12X].", ["[X0X]", "[X12X]"]),
+        (
+            "Hi <i class=notranslate>{0}</i>, <i class=other>{1}</i>",
+            ["<i class=notranslate>{0}</i>", "{1}"],
+        ),
         ("- A dog - and a cat", ["-"]),
         ("> >> - A dog > it", ["> >> -"]),
         (">A dog", [">"]),
@@ -108,7 +113,7 @@ def test_marks_of_the_format_come_first():
 def test_random_texts_lose_no_placeholder():
     """A text without their signs is not searched, so none of them may be missing."""
     parts = [*"aB1_ -–>*+#•[](){}%$<>/@.:,■☀\ufe0f\u20e3\U0001f600", "www.", "mailto:", "http://"]
-    parts += ["%s", "%PATH%", "{n, plural,", "{{", "<x a>", "a@b.cd", "1) ", "(iv) "]
+    parts += ["%s", "%PATH%", "{n, plural,", "{{", "<x a>", "a@b.cd", "1) ", "(iv) ", "[X1X]"]
     draw = random.Random(0)
     count = 0
     for _ in range(20_000):
