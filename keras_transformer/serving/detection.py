@@ -7,7 +7,8 @@ from typing import NamedTuple
 from keras_transformer.errors import InputError, install_command
 from keras_transformer.languages import primary, short_code
 
-BEST = 3  # languages reported
+BEST = 3  # languages reported, at most
+LIKELY = 0.1  # probability of those after the first; LibreTranslate's detector has the same bound
 
 
 class Detected(NamedTuple):
@@ -34,7 +35,8 @@ def detect(text: str, languages: Sequence[str] = ()) -> list[Detected]:
         shares = dict(ranked)
         found = [(code, shares.get(primary(short_code(code)), 0.0)) for code in languages]
         ranked = sorted(found, key=lambda each: each[1], reverse=True)
-    return [Detected(code, round(100 * share, 1)) for code, share in ranked[:BEST]]
+    others = [each for each in ranked[1:BEST] if each[1] >= LIKELY]
+    return [Detected(code, round(100 * share, 1)) for code, share in [ranked[0], *others]]
 
 
 def is_available() -> bool:
