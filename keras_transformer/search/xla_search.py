@@ -233,7 +233,7 @@ class XlaPrograms:
         self._batches: Counter[Shape] = Counter()
         self._requested: list[Shape] = []
         self._programs: dict[Shape, Program] = {}
-        self._too_large: dict[Shape, Exception] = {}  # shapes that no memory is left for
+        self._too_large: set[Shape] = set()  # for the device's memory
         self._thread: threading.Thread | None = None  # while it is compiling
 
     @property
@@ -259,7 +259,7 @@ class XlaPrograms:
             if self._waits and thread is not None:
                 thread.join()
         if shape in self._too_large:
-            raise self._too_large[shape]
+            raise tf.errors.ResourceExhaustedError(None, None, f"no memory for {shape}")
         return self._programs.get(shape) or self._larger(shape)
 
     def _larger(self, shape: Shape) -> Program | None:
@@ -298,13 +298,13 @@ class XlaPrograms:
                 except tf.errors.ResourceExhaustedError as error:
                     if not lacks_memory(error):
                         raise
-                    self._too_large[shape] = error
+                    self._too_large.add(shape)
         except Exception as error:  # such as a full disk: the graphs compute everything as ever
             logging.warning("XLA compiles no further searches: %s", reason(error))
 
     def _next(self) -> Shape | None:
         with self._lock:
-            ended = {**self._programs, **self._too_large}
+            ended = self._too_large | self._programs.keys()
             missing = [shape for shape in self._requested if shape not in ended]
             if missing and threading.main_thread().is_alive():
                 return missing[0]
