@@ -141,6 +141,7 @@ function showModel(card) {
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain_ids");
   $("and-attention").hidden = !card.signatures?.includes("attention_ids");
+  $("and-correction").hidden = !card.has_corrections;
   $("live").hidden = !card.in_browser;
   $("live").control.checked = kept("live") !== "off";
   $("review").hidden = !card.has_confidence;

@@ -90,6 +90,8 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
     translator.translate([text])  # the first call warms up the model
     if translator.config.is_greedy:  # for documents
         translator.translate([text], scores=False)
+    if translator.card.calibration is not None:  # the page asks for confidence
+        translator.translate([text], confidence=True)
     if service.corrections.is_available:  # their sentences are scored, not translated
         translator.score([text], [WARM_UP])
     for terms in service.terminologies.values():

@@ -767,7 +767,7 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     expect(page.get_by_text("and attention")).to_be_hidden()
     expect(page.get_by_label("while I type")).to_be_hidden()
     expect(page.get_by_role("textbox")).to_have_count(1)
-    expect(page.get_by_text("Translations can be edited")).to_be_hidden()
+    expect(page.get_by_text("to edit it")).to_be_hidden()
     expect(page.get_by_text("must contain")).to_be_hidden()
     assert not any(isinstance(call, tuple) for call in translator.calls), (
         "attention is not asked for"

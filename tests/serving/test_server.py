@@ -34,7 +34,7 @@ from keras_transformer.serving.server import listening_socket, serve
 from keras_transformer.translate.answers import Translation
 
 class Slow:
-    card = types.SimpleNamespace(flat=dict, languages=None)
+    card = types.SimpleNamespace(flat=dict, languages=None, calibration=None)
     engine = types.SimpleNamespace(functions=[])
     config = types.SimpleNamespace(beam_size=1, is_greedy=False)
     def translate(self, sentences):
