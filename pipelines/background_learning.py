@@ -80,7 +80,15 @@ class BackgroundLearner:
         Others that were learnt, but are not in this file, were never in it, and stay.
         """
         known = self._coded(self._corrections.all())
-        self._adaptation.learner.forget(self._known.keys() - known.keys())
+        removed = self._known.keys() - known.keys()
+        learner = self._adaptation.learner
+        if removed & learner.learnt.keys():
+            message = (
+                "a correction was removed, which the model had learnt: to undo that too, stop the "
+                "server, remove %s, and start it again, which learns all others anew"
+            )
+            logging.warning(message, self._adaptation.adapter_dir)
+        learner.forget(removed)
         self._known = known
 
     def _coded(self, corrections: Iterable[Correction]) -> dict[str, str]:

@@ -58,7 +58,7 @@ def decoding_weights(translator):
     return [variable.numpy() for variable in variables_of(compiled.weights)]
 
 
-def test_what_is_new_is_learnt_the_oldest_first(parts):
+def test_what_is_new_is_learnt_the_oldest_first(parts, caplog):
     adaptation, translator, corrections = parts
     before = decoding_weights(translator)
     learner = BackgroundLearner(*parts, always_idle)
@@ -71,8 +71,11 @@ def test_what_is_new_is_learnt_the_oldest_first(parts):
     assert learner.learn_next() and not learner.learn_next()
     assert adaptation.learner.learnt == {PAIRS[0][0]: "die katze", PAIRS[1][0]: PAIRS[1][1]}
 
+    assert corrections.remove("cat " * 40, DIRECTION) == 1 and not learner.learn_next()
+    assert caplog.text == ""
     assert corrections.remove(PAIRS[0][0], DIRECTION) == 1 and not learner.learn_next()
     assert adaptation.learner.learnt == {PAIRS[1][0]: PAIRS[1][1]}
+    assert f"remove {adaptation.adapter_dir}, and start it again" in caplog.text
     adaptation.save()
     lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
     assert lines == "\t".join(PAIRS[1]) + "\n"
