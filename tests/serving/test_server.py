@@ -194,6 +194,21 @@ def test_a_server_for_others_warns_that_they_may_correct(
     assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings
 
 
+@pytest.mark.parametrize(
+    ("calibration", "options"), [(None, [{}]), ("one", [{}, {"confidence": True}])]
+)
+def test_confidence_is_warmed_up_if_the_model_has_it(translator, monkeypatch, calibration, options):
+    async def end(service, listening, host):
+        assert requested == options
+
+    requested = []
+    monkeypatch.setattr(server, "_serve", end)
+    monkeypatch.setattr(translator, "translate", lambda _, **options: requested.append(options))
+    translator.card.calibration = calibration
+    with listening_socket("127.0.0.1", 0) as listening:
+        serve(Service(translator, Limits(), None), listening, "127.0.0.1")
+
+
 def test_port_in_use():
     with listening_socket("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
