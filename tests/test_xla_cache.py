@@ -38,6 +38,38 @@ for request in requests:
 print(json.dumps([len(engine.programs.ready), found.ids.tolist(), found.scores.tolist()]))
 """
 
+# A compilation after whose beginning files can no longer be written.
+UNWRITABLE = """
+import json, resource, sys
+from pathlib import Path
+from keras_transformer.xla_cache import compiled, keep_programs
+keep_programs(Path(sys.argv[1]))
+import tensorflow as tf
+@tf.function(jit_compile=True, autograph=False)
+def compute(x):
+    return tf.tanh(x) + 1
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    compiled(lambda: compute(tf.ones([4])))
+except OSError as error:
+    print(json.dumps([error.errno, error.filename, error.__notes__]))
+"""
+
+
+def in_new_process(program, folder):
+    """Runs a program with a folder as its argument, and returns what it prints, a line of JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
 
 @pytest.fixture(autouse=True)
 def no_flags(monkeypatch):
@@ -119,6 +151,12 @@ def test_a_program_is_compiled_anew_without_those_on_disk(kept, caplog):
     assert not kept.exists() and len(caplog.records) == 1
 
 
+@pytest.mark.slow  # a new interpreter, which compiles with XLA
+def test_a_folder_that_can_no_longer_be_written_is_named(tmp_path):
+    code, name, (note,) = in_new_process(UNWRITABLE, tmp_path)
+    assert (code, name) == (errno.EFBIG, str(tmp_path)) and "XDG_CACHE_HOME" in note
+
+
 def test_a_disk_that_fills_up_is_named(kept):
     with pytest.raises(OSError) as caught:
         compiled(Compiler(f"{kept}.tmp; No space left on device\nwhile", failures=2))
@@ -154,16 +192,7 @@ def test_each_version_and_processor_has_its_folder(tmp_path, monkeypatch):
 @pytest.mark.slow  # new interpreters, which compile with XLA
 def test_a_program_from_the_disk_is_that_of_its_compilation(tmp_path):
     def searched():
-        done = subprocess.run(
-            [sys.executable, "-c", SEARCHES, str(tmp_path)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            timeout=600,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        return in_new_process(SEARCHES, tmp_path)
 
     fresh = searched()
     assert fresh[0] == 1
