@@ -36,9 +36,11 @@ Both are also measured with int8 weights and, if --engines lists them, with weig
     python benchmarks/decoding.py --device=cuda --cases=batch --sentences=1024 \
         --engines keras_transformer keras_transformer_bfloat16 ctranslate2_float16
 
-XLA compiles keras_transformer_xla for each shape of a batch, before it is timed, and no other
-engine. Scores are not requested. "words/s" counts source words. "first s" is the time in seconds
-from the start of the engine's process, imports included, to the end of its first batch.
+XLA compiles keras_transformer_xla and keras_transformer_xla_bfloat16, which multiplies in bfloat16,
+for each shape of a batch, before it is timed. Programs of an earlier run are taken from the disk.
+Scores are not requested. "words/s" counts source words. "first s" is the time in seconds from the
+start of the engine's process, imports included, to the end of its first batch. An engine that fails
+is left out, after its log. With --memory_mib, ours may only use so much of a GPU's memory.
 
 Ratios are relative to CTranslate2 float32, round by round: of speeds in `batch` and `file` (higher
 is better), of latencies in `single` (lower is better). Memory is the peak resident memory of the
@@ -58,7 +60,7 @@ import time
 from pathlib import Path
 
 from step_clock import megabytes, since_start
-from timing import log, run
+from timing import InputError, log, run
 from workers import run_worker
 
 ALPHA = 0.6
@@ -68,14 +70,16 @@ OURS = {  # name -> export options
     "keras_transformer_xla": {},
     "keras_transformer_int8": {"weights": "int8"},
     "keras_transformer_bfloat16": {"weights": "bfloat16"},
+    "keras_transformer_xla_bfloat16": {"weights": "bfloat16"},
 }
+COMPILED = ("keras_transformer_xla", "keras_transformer_xla_bfloat16")
 CTRANSLATE2 = {  # name -> compute type
     "ctranslate2_float32": "float32",
     "ctranslate2_int8": "int8",
     "ctranslate2_float16": "float16",
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
-ON_REQUEST = ("keras_transformer_xla", "keras_transformer_bfloat16", "ctranslate2_float16")
+ON_REQUEST = (*COMPILED, "keras_transformer_bfloat16", "ctranslate2_float16")
 USUAL_ENGINES = [engine for engine in ENGINES if engine not in ON_REQUEST]
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
@@ -106,10 +110,13 @@ def main():
     parser.add_argument("--shape", choices=SHAPES, default="base", help="for `batch` and `single`")
     parser.add_argument("--sentences", type=int, help="for `batch` (default: the shape's)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--memory_mib", type=int, help="limit on a GPU's memory, for ours")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         (threads,) = arguments.threads
+        if arguments.memory_mib:
+            limit_memory(arguments.memory_mib)
         return print(json.dumps(work(*arguments.worker, threads, arguments.device)))
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # or this process would hold the GPU's memory
     if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
@@ -142,8 +149,14 @@ def compare(case, beams, threads, folder, arguments):
         engines.remove("opennmt_tf")
     rounds, texts = {engine: [] for engine in engines}, {}
     for _ in range(arguments.rounds):
-        for engine in engines:
-            done = run_engine(engine, case, folder, threads, arguments)
+        for engine in list(engines):
+            try:
+                done = run_engine(engine, case, folder, threads, arguments)
+            except InputError as error:
+                log(f"{engine}: left out of {case}: {error}")
+                engines.remove(engine)
+                del rounds[engine]
+                continue
             row, texts[engine] = columns(case, done, folder)
             row["disk MB"] = disk_megabytes(folder / exported_folder(engine))
             if case == "file" and "keras_transformer" in texts:
@@ -185,7 +198,9 @@ def run_engine(engine, case, folder, threads, arguments):
         return run_worker("opennmt_peer.py", case, str(folder), python=python, **variables)
     variables = dict.fromkeys(names, str(threads))
     variables["CUDA_VISIBLE_DEVICES"] = "0" if arguments.device == "cuda" else "-1"
-    flags = (f"--threads={threads}", f"--device={arguments.device}")
+    flags = [f"--threads={threads}", f"--device={arguments.device}"]
+    if arguments.memory_mib and engine in OURS:
+        flags.append(f"--memory_mib={arguments.memory_mib}")
     return run_worker("decoding.py", *flags, "--worker", engine, case, str(folder), **variables)
 
 
@@ -317,6 +332,15 @@ def read_job(folder):
     return json.loads((Path(folder) / "job.json").read_text(encoding="utf-8"))
 
 
+def limit_memory(mib):
+    """Limits the memory that TensorFlow takes from a GPU."""
+    import tensorflow as tf
+
+    limit = [tf.config.LogicalDeviceConfiguration(memory_limit=mib)]
+    for gpu in tf.config.list_physical_devices("GPU"):
+        tf.config.set_logical_device_configuration(gpu, limit)
+
+
 def work(engine, case, folder, threads, device):
     """Loads our SavedModel or CTranslate2 and measures it."""
     job, folder = read_job(folder), Path(folder)
@@ -324,9 +348,12 @@ def work(engine, case, folder, threads, device):
     if engine in OURS:
         from keras_transformer.loading import load
         from keras_transformer.search.streams import share_cores
+        from keras_transformer.xla_cache import default_folder, keep_programs
 
         share_cores()
-        compiles = engine == "keras_transformer_xla"
+        compiles = engine in COMPILED
+        if compiles:
+            keep_programs(default_folder())
         exported = load(folder / engine, xla="on" if compiles else "off", n_best=1)
 
         def translate_texts(texts):

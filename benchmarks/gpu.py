@@ -7,18 +7,24 @@ The second line is a trial on a CPU. --data_dir holds prepared pairs with a BPE 
 test split. The stages run other programs of this project, each in its own process and within its
 own time limit; they need no network. For each, this program prints one JSON line on stdout,
 {"stage", "exit", "seconds", "result"}: the exit code, null if it was stopped at its limit; its
-seconds; and the last line that it printed. Its log is OUT/STAGE.log. Stages for which less than 20
-seconds of --minutes remain are left out. The most useful ones come first:
+seconds; and the last line that it printed. Its log is OUT/STAGE.log, where decoding.py has a line
+for each engine, also if it is stopped. Stages for which less than 20 seconds of --minutes remain
+are left out. The most useful ones come first:
 
     step_base      benchmarks/gpu_step.py: training steps of base, and their share of the peak
+    search_batch   benchmarks/decoding.py: random weights of base, compiled searches in float32 and
+                   bfloat16, and CTranslate2 in float32 and float16
     train          bin/train.py: own_text on the data, to its end or its time limit
-    evaluate       BLEU of this model by the search in TensorFlow
-    search_file    benchmarks/decoding.py: the test split, TensorFlow and CTranslate2
-    search_batch   the same for random weights of base
+    search_file    like search_batch, the test split with this model, and also not compiled; BLEU
+    warm           its first batch again, with the compiled programs on disk
+    train_base     base on the data, two minutes, in packed rows; a profile of five steps
+    train_plain    the same for a minute without XLA, in rows of one sentence
+    memory         a compiled search in a part of the GPU's memory that does not hold its batches;
+                   the log has a line for each size
+    evaluate       BLEU of the trained model, by bin/evaluate.py
     export         this model as a directory for CTranslate2
     ctranslate2    BLEU of this directory on the device, by bin/evaluate.py
     step_big       training steps of big
-    train_base     base on the data, one minute, in packed rows; a profile of five steps
     replicas_2     steps of base on two logical devices; and replicas_4, on four
 """
 
@@ -72,32 +78,42 @@ def stages_of(data_dir: Path, out: Path, small: bool) -> dict[str, tuple[float, 
         base = big = ["benchmarks/gpu_step.py", "--quick"]
         own_text = ["--preset=tiny", "--tokens_per_batch=500", "--train_steps=5"]
         base_on_data = [*own_text, "--xla=on", "--profile_steps=3,4"]
+        plain = [*own_text, "--xla=off"]
         float16, few = [], ["--limit=8"]
         batch = ["--cases=batch", "--shape=small"]
+        memory = [*batch, "--memory_mib=100"]
     else:
         # 384 rows of 64 tokens: equally many for each of four replicas.
         base = ["benchmarks/gpu_step.py", "--presets", "base", "--tokens=24576"]
         big = ["benchmarks/gpu_step.py", "--presets", "big"]
-        own_text = ["--preset=own_text", "--train_steps=6300", "--train_minutes=3"]
+        own_text = ["--preset=own_text", "--train_steps=6300", "--train_minutes=2"]
         base_on_data = ["--preset=base", "--tokens_per_batch=25000", "--train_minutes=2"]
         base_on_data += ["--log_steps=20", "--profile_steps=60,64"]
+        plain = ["--preset=base", "--tokens_per_batch=25000", "--train_minutes=1", "--xla=off"]
+        plain += ["--log_steps=20"]
         float16, few = ["ctranslate2_float16"], []
         batch = ["--cases=batch", "--sentences=1024"]
-    engines = ["--engines", "keras_transformer", "keras_transformer_xla"]
-    engines += ["ctranslate2_float32", *float16]
-    decoding = ["benchmarks/decoding.py", device, "--rounds=1", *engines]
+        # Two copies of the weights take 500 MB, and the caches of 128 sentences 400.
+        memory = ["--cases=batch", "--sentences=256", "--memory_mib=1000"]
+    decoding = ["benchmarks/decoding.py", device, "--rounds=1", "--engines"]
+    compiled = ["keras_transformer_xla", "keras_transformer_xla_bfloat16"]
+    all_engines = [*compiled, "ctranslate2_float32", *float16]
+    test = ["--cases=file", data, model]
     evaluate = ["bin/evaluate.py", data, device, *few]
     export = ["bin/export.py", model, "--format=ctranslate2", f"--export_dir={exported}"]
     return {
         "step_base": (110, base),
-        "train": (260, [*training, model, *own_text]),
-        "evaluate": (120, [*evaluate, model]),
-        "search_file": (300, [*decoding, "--cases=file", data, model, *few]),
-        "search_batch": (200, [*decoding, *batch]),
+        "search_batch": (180, [*decoding, *all_engines, *batch]),
+        "train": (190, [*training, model, *own_text]),
+        "search_file": (200, [*decoding, "keras_transformer", *all_engines, *test, *few]),
+        "warm": (60, [*decoding, compiled[0], *test, "--limit=8"]),
+        "train_base": (190, [*training, f"--model_dir={out / 'base'}", *base_on_data]),
+        "train_plain": (90, [*training, f"--model_dir={out / 'plain'}", *plain]),
+        "memory": (60, [*decoding, compiled[0], *memory]),
+        "evaluate": (90, [*evaluate, model]),
         "export": (60, export),
         "ctranslate2": (60, [*evaluate, f"--saved_model={exported}"]),
         "step_big": (110, big),
-        "train_base": (200, [*training, f"--model_dir={out / 'base'}", *base_on_data]),
         "replicas_2": (150, [*base, "--replicas=2"]),
         "replicas_4": (150, [*base, "--replicas=4"]),
     }

@@ -16,11 +16,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_worker(program: str, *words: str, python: str = sys.executable, **environment: str) -> dict:
-    """Runs a program in this folder; parses its last line as JSON. Shows its log on failure."""
+    """Runs a program in this folder; parses its last line as JSON, and shows its log."""
     command = [python, str(HERE / program), *words]
     variables = {**os.environ, **environment}
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
-    if done.returncode:
+    if done.stderr:
         log(done.stderr)
     require(
         done.returncode == 0, None, "must exit with code 0", f"exit code {done.returncode}", program
