@@ -101,10 +101,10 @@ def test_bad_flags(call_program, exported, tmp_path, argument, subject, received
 def test_corrections_are_a_memory_of_the_translator(call_program, exported, monkeypatch, tmp_path):
     found = []
 
-    def serve(translator, listening, host, limits, cors_origin, terminologies, corrections):
+    def serve(service, listening, host):
         listening.close()
-        corrections.add("the cat", "der Kater", corrections.directions[0])
-        found.extend(translator.translate(["the  cat"]))
+        service.corrections.add({"source": "the cat", "translation": "der Kater"})
+        found.extend(service.translator.translate(["the  cat"]))
 
     monkeypatch.setattr(server, "serve", serve)
     export, path = shutil.copytree(exported, tmp_path / "export"), tmp_path / "mine.tmx"
@@ -151,9 +151,9 @@ def test_half_copied_export(call_program, exported, tmp_path):
 def test_limits_of_a_server_for_its_own_machine(call_program, exported, monkeypatch, flags, wanted):
     found = []
 
-    def serve(translator, listening, host, limits, *others):
+    def serve(service, listening, host):
         listening.close()
-        found.append(limits)
+        found.append(service.limits)
 
     monkeypatch.setattr(server, "serve", serve)
     done = call_program("serve", f"--saved_model={exported}", "--port=0", *flags)
