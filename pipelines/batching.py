@@ -186,9 +186,9 @@ def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.T
     return tf.pad(batch, [[0, 0], [0, padded - length]])
 
 
-def prefetch() -> Stage:
-    """Stage: prefetches a few batches; only a few, because checkpoints contain them."""
-    return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES)
+def prefetch(count: int = _PREFETCHED_BATCHES) -> Stage:
+    """Stage: prefetches batches; by default only a few, because checkpoints contain them."""
+    return lambda dataset: dataset.prefetch(count)
 
 
 def _fold(key, number: tf.Tensor) -> tf.Tensor:

@@ -136,13 +136,14 @@ class DataSet:
         Raises:
             InputError: if a sentence does not fit into a batch.
         """
-        from pipelines.packing import batch_shape, packed_epochs, prefetch
+        from pipelines.batching import prefetch
+        from pipelines.packing import PREFETCHED_BATCHES, batch_shape, packed_epochs
 
         info = self._training_split(tokens_per_batch)
         extra_target = int(decoder_reads_code)
         shape = batch_shape(info, tokens_per_batch, parts, extra_target)
         dataset = packed_epochs(self._shards(info), info.pairs, shape, seed, extra_target)
-        return dataset.apply(prefetch())
+        return dataset.apply(prefetch(PREFETCHED_BATCHES))
 
     def _training_split(self, tokens_per_batch: int) -> SplitInfo:
         """Describes the training split; raises InputError if a sentence exceeds a batch."""

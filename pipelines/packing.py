@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from pipelines.batching import Stage, endless, parse
+from pipelines.batching import endless, parse
 from pipelines.metadata import SplitInfo
 
 # Rows have at least this length: a row of a few sentences can be filled, one of two cannot.
@@ -21,7 +21,7 @@ _SHORTEST_ROW = 64
 _MULTIPLE = 8  # lengths are multiples of this, which suits a GPU's matrix products
 _LARGEST_SHARE = 0.04  # of padding that a side has because its rows are too long
 # A chunk is packed at once, which takes seconds. A GPU trains as long on this number of batches.
-_PREFETCHED_BATCHES = 64
+PREFETCHED_BATCHES = 64
 
 
 class BatchShape(NamedTuple):
@@ -89,11 +89,6 @@ def packed_epochs(
         return pack_chunk(serialized, shape, key, extra_target)
 
     return endless(files, pairs, seed, batches_of)
-
-
-def prefetch() -> Stage:
-    """Stage: prefetches batches, while the next chunk is packed."""
-    return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES)
 
 
 def pack_chunk(

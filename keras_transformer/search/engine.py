@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
     @property
     def needs_alignment(self) -> Sequence[bool]:
-        """Whether each source needs an alignment, be it as evidence."""
+        """Whether each source needs an alignment, for the caller or as evidence."""
         return [True] * len(self.ids) if self.evidence else self.aligned
 
     def select(self, indices: Sequence[int]) -> "Request":

@@ -10,7 +10,14 @@ import tensorflow as tf
 
 from pipelines import batching
 from pipelines.metadata import SplitInfo
-from pipelines.packing import BatchShape, Lengths, batch_shape, pack, packed_epochs, prefetch
+from pipelines.packing import (
+    PREFETCHED_BATCHES,
+    BatchShape,
+    Lengths,
+    batch_shape,
+    pack,
+    packed_epochs,
+)
 from tests.pipelines.test_batching import write
 
 ROW = Lengths(64, 64)
@@ -166,7 +173,9 @@ def test_targets_have_places_for_codes(files):
 @pytest.mark.parametrize("taken", [3, 20])  # in the first epoch and in the second
 def test_a_restored_iterator_continues_exactly(files, tmp_path, taken):
     def pipeline():
-        return iter(packed_epochs(files, 300, SHAPE, seed=5).apply(prefetch()))
+        return iter(
+            packed_epochs(files, 300, SHAPE, seed=5).apply(batching.prefetch(PREFETCHED_BATCHES))
+        )
 
     iterator = pipeline()
     for _ in range(taken):
