@@ -27,6 +27,7 @@ BACKLOG = 128  # connections that the system queues for the server
 LINE_BYTES = 1 << 16  # of a request's first line, where LibreTranslate clients may send their text
 
 WARM_UP = "Warm-up."  # a first text, which makes the later ones fast
+WARM_UP_WORD = "Warm"  # in it
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -96,6 +97,8 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
         translator.score([text], [WARM_UP])
     for terms in service.terminologies.values():
         translator.check_terms(terms)
+        for target in list(terms.values())[:1]:  # a term is forced by another search
+            translator.translate([text], terminology={WARM_UP_WORD: target})
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()

@@ -20,7 +20,16 @@ from keras_transformer.languages import ModelLanguages
 from keras_transformer.serving import server
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
-from keras_transformer.serving.server import allowed_names, listening_socket, serve, warm_up_text
+from keras_transformer.serving.server import (
+    WARM_UP,
+    WARM_UP_WORD,
+    allowed_names,
+    listening_socket,
+    serve,
+    warm_up_text,
+)
+from keras_transformer.translate.terminology import terms_in
+from keras_transformer.vocabulary.terms import Term
 from tests.refusals import refused
 from tests.serving.running import corrections_in
 
@@ -194,19 +203,37 @@ def test_a_server_for_others_warns_that_they_may_correct(
     assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings
 
 
+def forced(target):
+    return {"terminology": {"Warm": target}}
+
+
 @pytest.mark.parametrize(
-    ("calibration", "options"), [(None, [{}]), ("one", [{}, {"confidence": True}])]
+    ("calibration", "terminology", "options"),
+    [
+        (None, {}, [{}]),
+        ("one", {}, [{}, {"confidence": True}]),
+        (None, {"empty": {}}, [{}]),
+        (None, {"dairy": {"milk": "Milch", "cow": "Kuh"}}, [{}, forced("Milch")]),
+    ],
 )
-def test_confidence_is_warmed_up_if_the_model_has_it(translator, monkeypatch, calibration, options):
+def test_what_the_model_and_its_terms_need_is_warmed_up(
+    translator, monkeypatch, calibration, terminology, options
+):
     async def end(service, listening, host):
         assert requested == options
 
     requested = []
     monkeypatch.setattr(server, "_serve", end)
     monkeypatch.setattr(translator, "translate", lambda _, **options: requested.append(options))
+    translator.check_terms = lambda terms: None
     translator.card.calibration = calibration
+    service = Service(translator, Limits(), None, terminologies=terminology)
     with listening_socket("127.0.0.1", 0) as listening:
-        serve(Service(translator, Limits(), None), listening, "127.0.0.1")
+        serve(service, listening, "127.0.0.1")
+
+
+def test_the_word_that_is_warmed_up_is_a_term():
+    assert terms_in([WARM_UP], {WARM_UP_WORD: "Milch"}) == [[Term(0, 4, "Milch")]]
 
 
 def test_port_in_use():
