@@ -17,13 +17,10 @@ from keras_transformer.search.config import DecodingConfig, SearchSettings
 from keras_transformer.search.constraints import constrained_search
 from keras_transformer.search.engine import SearchResult
 from keras_transformer.search.ensemble import decode_target, ensemble_of
+from keras_transformer.search.graphs import SearchGraphs, token_log_probs
 from keras_transformer.search.greedy_search import GreedySearch
 from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.tensorflow_engine import (
-    SearchGraphs,
-    TensorFlowEngine,
-    token_log_probs,
-)
+from keras_transformer.search.tensorflow_engine import TensorFlowEngine
 from keras_transformer.store.card import ModelCard
 from keras_transformer.store.decoding import search_settings
 from keras_transformer.training.checkpoint_files import CheckpointInfo

@@ -24,7 +24,7 @@ from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
-from keras_transformer.search import tensorflow_engine
+from keras_transformer.search import graphs as search_graphs
 from keras_transformer.search.config import TASKS, SamplingConfig
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.limits import Limits
@@ -139,7 +139,7 @@ def translators(places):
         translator = kt.load(paths["model_dir"], beam_size=BEAMS, n_best=1)
         with pytest.MonkeyPatch.context() as patch:
             graphs = translator.engine.graphs
-            patch.setattr(tensorflow_engine, "SearchGraphs", lambda *_, shared=graphs: shared)
+            patch.setattr(search_graphs, "SearchGraphs", lambda *_, shared=graphs: shared)
             of_file = kt.load(paths["keras"], beam_size=BEAMS, n_best=1)
         assert of_file.config == translator.config
         found[task] = {

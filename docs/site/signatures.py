@@ -99,7 +99,7 @@ def is_of_ids(name: str) -> bool:
 def summary(name: str) -> str:
     """The first sentence of the docstring, and what an export must be to have the signature."""
     from keras_transformer.export.text_graphs import TextGraphs
-    from keras_transformer.search.tensorflow_engine import SearchGraphs
+    from keras_transformer.search.graphs import SearchGraphs
 
     graphs = SearchGraphs if is_of_ids(name) else TextGraphs
     first, _, _ = inspect.getdoc(getattr(graphs, name).python_function).partition("\n\n")
@@ -144,7 +144,7 @@ def traced() -> dict[str, Signature]:
     from keras_transformer.search.compiled_model import compile_model
     from keras_transformer.search.config import DecodingConfig, SearchSettings
     from keras_transformer.search.ensemble import ensemble_of
-    from keras_transformer.search.tensorflow_engine import SearchGraphs
+    from keras_transformer.search.graphs import SearchGraphs
     from keras_transformer.vocabulary.pair import VocabularyPair
     from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
 

@@ -16,7 +16,8 @@ from keras_transformer.parsing.trees import Tree
 from keras_transformer.search.compiled_model import CompiledModel, compile_model
 from keras_transformer.search.config import TASKS, DecodingConfig, SearchSettings
 from keras_transformer.search.engine import Engine
-from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.graphs import SearchGraphs
+from keras_transformer.search.tensorflow_engine import TensorFlowEngine
 from keras_transformer.search.weights import update_weights
 from keras_transformer.store.card import ModelCard
 from keras_transformer.training.model_directory import describe_unknown_training

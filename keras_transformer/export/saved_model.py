@@ -6,7 +6,7 @@
 
 text_graphs.py documents the names, shapes and dtypes of all outputs. `text`, `source` and `target`
 are string [B]. B may be 0, or any number of texts that fits in memory. keras_transformer.load does
-everything else with texts in Python, using further signatures on ids (search/tensorflow_engine.py)
+everything else with texts in Python, using further signatures on ids (search/graphs.py)
 and the vocabulary next to them.
 
 The SavedModel contains vocabulary, beam search and weights, using only operations from TensorFlow
@@ -29,8 +29,8 @@ from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.ensemble import ensemble_of
+from keras_transformer.search.graphs import SearchGraphs
 from keras_transformer.search.matrices import require_int8
-from keras_transformer.search.tensorflow_engine import SearchGraphs
 from keras_transformer.search.weights import variables_of
 from keras_transformer.store.card import CARD, ModelCard
 from keras_transformer.store.decoding import search_settings

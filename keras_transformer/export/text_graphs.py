@@ -2,7 +2,7 @@
 
 The graphs take string [B] and return a dict of tensors whose first axis is B, which may be 0; one
 text, string [], is a batch of one. Texts are UTF-8, and are truncated to the limits in the options.
-They call the graphs on ids from search/tensorflow_engine.py, in batches of similar length. In a
+They call the graphs on ids from search/graphs.py, in batches of similar length. In a
 process with this package, a Translator does the same, and more, in Python.
 """
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.export.graph_vocabulary import GraphVocabulary
-from keras_transformer.search.tensorflow_engine import SearchGraphs, Tensors, graph
+from keras_transformer.search.graphs import SearchGraphs, Tensors, graph
 from keras_transformer.translate.batches import MIN_ROW_TOKENS
 from keras_transformer.vocabulary.pair import VocabularyPair
 

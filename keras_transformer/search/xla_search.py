@@ -26,17 +26,11 @@ from absl import logging
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import InputError, lacks_memory, reason
 from keras_transformer.search.config import DecodingConfig
+from keras_transformer.search.graphs import ALPHA, NUMBER, SearchGraphs, Tensors
 from keras_transformer.search.matrices import LARGE
 from keras_transformer.search.search_loop import Begun, begin
 from keras_transformer.search.state import SearchState
-from keras_transformer.search.tensorflow_engine import (
-    ALPHA,
-    NO_PROGRAMS,
-    NUMBER,
-    Programs,
-    SearchGraphs,
-    Tensors,
-)
+from keras_transformer.search.tensorflow_engine import NO_PROGRAMS, Programs
 from keras_transformer.xla_cache import compiled
 
 # The graphs that can be compiled, and their inputs besides source and prefix.

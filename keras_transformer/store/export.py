@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # modules with TensorFlow
     from tensorflow.types.experimental import ConcreteFunction
 
     from keras_transformer.model.transformer import Transformer
-    from keras_transformer.search.tensorflow_engine import ExportedGraphs, Programs, SearchGraphs
+    from keras_transformer.search.graphs import ExportedGraphs, SearchGraphs
+    from keras_transformer.search.tensorflow_engine import Programs
 
 # Search options that can still be set when loading a SavedModel, which contains its search.
 FREE_IN_SAVED_MODEL = ("n_best", "mbr")
@@ -167,7 +168,7 @@ class SavedModel(Export):
             dtype: as for search.weights.read_weights.
         """
         from keras_transformer.search.compiled_model import compile_model
-        from keras_transformer.search.tensorflow_engine import SearchGraphs
+        from keras_transformer.search.graphs import SearchGraphs
 
         settings = search_settings(card.decoding, vocabularies.target)
         return SearchGraphs(compile_model(self._read_weights(), dtype), settings)
@@ -177,7 +178,7 @@ class SavedModel(Export):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of its text signatures)
 
-        from keras_transformer.search.tensorflow_engine import ExportedGraphs
+        from keras_transformer.search.graphs import ExportedGraphs
 
         try:
             with without_information():

@@ -118,11 +118,8 @@ class StoredModel(abc.ABC):
         """
         from keras_transformer.search.compiled_model import compile_model
         from keras_transformer.search.ensemble import ensemble_of
-        from keras_transformer.search.tensorflow_engine import (
-            SearchGraphs,
-            TensorFlowEngine,
-            choose_device,
-        )
+        from keras_transformer.search.graphs import SearchGraphs
+        from keras_transformer.search.tensorflow_engine import TensorFlowEngine, choose_device
         from keras_transformer.search.xla_search import programs_for
 
         choose_device(self.where.device)

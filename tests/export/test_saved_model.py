@@ -37,13 +37,8 @@ from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
-from keras_transformer.search.tensorflow_engine import (
-    ALPHA,
-    IDS,
-    NUMBER,
-    SearchGraphs,
-    TensorFlowEngine,
-)
+from keras_transformer.search.graphs import ALPHA, IDS, NUMBER, SearchGraphs
+from keras_transformer.search.tensorflow_engine import TensorFlowEngine
 from keras_transformer.search.weights import read_weights, variables_of
 from keras_transformer.store.card import CARD, FORMAT_VERSION, ModelCard, read_card
 from keras_transformer.store.decoding import search_settings

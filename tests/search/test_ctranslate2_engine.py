@@ -16,8 +16,9 @@ from keras_transformer.search import ctranslate2_engine
 from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
 from keras_transformer.search.ctranslate2_engine import CTranslate2Engine, load_ctranslate2
 from keras_transformer.search.engine import Request
+from keras_transformer.search.graphs import SearchGraphs
 from keras_transformer.search.streams import processor_streams
-from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.tensorflow_engine import TensorFlowEngine
 from keras_transformer.store.model_path import DEVICES
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords

@@ -12,10 +12,10 @@ from keras_transformer.search.candidates import largest_logits
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.search.ensemble import decode_target, ensemble_of
+from keras_transformer.search.graphs import SearchGraphs
 from keras_transformer.search.greedy_search import GreedySearch
 from keras_transformer.search.matrices import ScaledRows
 from keras_transformer.search.search_loop import search
-from keras_transformer.search.tensorflow_engine import SearchGraphs
 from tests.refusals import refused
 from tests.search.test_compiled_model import (
     OPTIONS,

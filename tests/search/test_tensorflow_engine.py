@@ -14,13 +14,9 @@ from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Request, SearchResult
 from keras_transformer.search.ensemble import Ensemble
+from keras_transformer.search.graphs import ExportedGraphs, SearchGraphs
 from keras_transformer.search.streams import streams
-from keras_transformer.search.tensorflow_engine import (
-    ExportedGraphs,
-    SearchGraphs,
-    TensorFlowEngine,
-    choose_device,
-)
+from keras_transformer.search.tensorflow_engine import TensorFlowEngine, choose_device
 from tests.refusals import refused
 from tests.search.test_alignment import maps_of
 from tests.small_models import (

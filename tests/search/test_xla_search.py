@@ -13,13 +13,9 @@ from keras_transformer.search import xla_search
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import SamplingConfig
 from keras_transformer.search.engine import Request
+from keras_transformer.search.graphs import SearchGraphs
 from keras_transformer.search.matrices import LARGE
-from keras_transformer.search.tensorflow_engine import (
-    NO_PROGRAMS,
-    SearchGraphs,
-    TensorFlowEngine,
-    padded,
-)
+from keras_transformer.search.tensorflow_engine import NO_PROGRAMS, TensorFlowEngine, padded
 from keras_transformer.search.weights import variables_of
 from keras_transformer.search.xla_search import (
     LENGTHS,
