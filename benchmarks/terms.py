@@ -12,24 +12,29 @@ in its pair. Prints one JSON line. For the "reference" terms, which are in the r
 - `free` and `with_terms`: of the translations without and with terms, `exact`, the share with the
   term as it is; `stem`, with all of its words, possibly in another form; and `bleu`. The references
   for wrong terms have these in place of the right ones.
+- `only_learned`: the same of a model that was trained with terms if a term that the translation
+  lacks is not forced. Exports to other formats do not force terms.
 - `without_terms`: share of the sentences that were given back without their term.
-- `always_forced`: the same of a model that was not trained with terms if no sentence is given back.
+- `always_forced`: the same as `with_terms`, of a model that was not trained with terms, if no
+  sentence is given back.
 - `by_loss`: for such a model, of the sentences with a loss of log-probability per subword in each
   range, how many there are, and how much chrF changes by the forced term.
 
 `speed` has the seconds for all test sentences, the median of the rounds: without terms, and with
-the most frequent terms in one list, which `terms_per_sentence` sentences use on average.
+the most frequent terms in one list (also `only_learned`), which a sentence uses
+`terms_per_sentence` times on average.
 """
 
 import argparse
 import bisect
+import contextlib
 import json
 import math
 import random
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from timing import check_positive, log, run
@@ -136,16 +141,19 @@ def has_stems(text: str, phrase: str) -> bool:
 def scores(translator, cases: Sequence[Case], examples: int) -> dict[str, Any]:
     from keras_transformer.translate import terminology
 
-    longest_loss = terminology.MAX_LOSS
-    terminology.MAX_LOSS = math.inf  # nothing is given back, so that all losses are seen
     free = [best for best, *_ in translator.translate([case.source for case in cases])]
-    forced = [best for best, *_ in translated_with_terms(translator, cases)]
-    terminology.MAX_LOSS = longest_loss
-    for case, a, b in list(zip(cases, free, forced, strict=True))[:examples]:
-        log(f"{case.source}\n  {a.text}\n  {case.phrase} = {case.target}\n  {b.text}")
     found = {"sentences": len(cases), "free": score(cases, free)}
     if translator.knows_terms:
-        return found | {"with_terms": score(cases, forced)}
+        answers = [best for best, *_ in translated_with_terms(translator, cases)]
+        show(cases[:examples], free, answers)
+        with not_forcing(translator.engine):
+            learned = [best for best, *_ in translated_with_terms(translator, cases)]
+        return found | {"with_terms": score(cases, answers), "only_learned": score(cases, learned)}
+    longest_loss = terminology.MAX_LOSS
+    terminology.MAX_LOSS = math.inf  # nothing is given back, so that all losses are seen
+    forced = [best for best, *_ in translated_with_terms(translator, cases)]
+    terminology.MAX_LOSS = longest_loss
+    show(cases[:examples], free, forced)
     given_back = [terminology.spoils(b, a) for a, b in zip(free, forced, strict=True)]
     answers = [a if is_free else b for a, b, is_free in zip(free, forced, given_back, strict=True)]
     return found | {
@@ -154,6 +162,20 @@ def scores(translator, cases: Sequence[Case], examples: int) -> dict[str, Any]:
         "always_forced": score(cases, forced),
         "by_loss": changes_by_loss(cases, free, forced),
     }
+
+
+def show(cases: Sequence[Case], free: Sequence, with_terms: Sequence) -> None:
+    for case, a, b in zip(cases, free, with_terms, strict=False):
+        log(f"{case.source}\n  {a.text}\n  {case.phrase} = {case.target}\n  {b.text}")
+
+
+@contextlib.contextmanager
+def not_forcing(engine) -> Iterator[None]:
+    """Keeps an engine from forcing terms, as those of CTranslate2, ONNX and the browser do not."""
+    functions = engine.functions
+    engine.functions = [name for name in functions if name != "constrain_ids"]
+    yield
+    engine.functions = functions
 
 
 def changes_by_loss(cases: Sequence[Case], free: Sequence, forced: Sequence) -> list[dict]:
@@ -220,11 +242,15 @@ def speed(translator, test, lexicon, rounds: int) -> dict[str, float]:
             counts[source[term.start : term.end], term.target] += 1
     listed = dict(reversed([pair for pair, _ in counts.most_common(LISTED_TERMS)]))
     sources = [source for source, _ in test]
+    ways = [("free", None, contextlib.nullcontext), ("with_terms", listed, contextlib.nullcontext)]
+    if translator.knows_terms:
+        ways.append(("only_learned", listed, lambda: not_forcing(translator.engine)))
     seconds = defaultdict(list)
     for number in range(rounds + 1):  # the first, which warms up, does not count
-        for name, terms in (("free", None), ("with_terms", listed)):
+        for name, terms, context in ways:
             start = time.perf_counter()
-            translator.translate(sources, terminology=terms)
+            with context():
+                translator.translate(sources, terminology=terms)
             if number > 0:
                 seconds[name].append(time.perf_counter() - start)
     per_sentence = sum(map(len, terms_in(sources, listed))) / len(sources)
