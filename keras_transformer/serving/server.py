@@ -95,10 +95,12 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
         translator.translate([text], confidence=True)
     if service.corrections.is_available:  # their sentences are scored, not translated
         translator.score([text], [WARM_UP])
-    for terms in service.terminologies.values():
+    lists = service.terminologies.values()
+    for terms in lists:
         translator.check_terms(terms)
-        for target in list(terms.values())[:1]:  # a term is forced by another search
-            translator.translate([text], terminology={WARM_UP_WORD: target})
+    target = next((target for terms in lists for target in terms.values()), None)
+    if target is not None:  # terms are forced by another search
+        translator.translate([text], terminology={WARM_UP_WORD: target})
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()

@@ -214,6 +214,7 @@ def forced(target):
         ("one", {}, [{}, {"confidence": True}]),
         (None, {"empty": {}}, [{}]),
         (None, {"dairy": {"milk": "Milch", "cow": "Kuh"}}, [{}, forced("Milch")]),
+        (None, {"dairy": {"milk": "Milch"}, "other": {"cow": "Kuh"}}, [{}, forced("Milch")]),
     ],
 )
 def test_what_the_model_and_its_terms_need_is_warmed_up(
