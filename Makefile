@@ -53,7 +53,7 @@ test-beam: $(VENV)/.beam
 
 test-marian: install
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[marian,marian-test]"
-	$(RUN) -m pytest tests/importing/test_hugging_face.py
+	$(RUN) -m pytest tests/kit/exchange/test_hugging_face.py
 
 # PROGRAM:PACKAGE. A machine may have Node.js from elsewhere, which Debian's npm conflicts with.
 TEST_PROGRAMS := chromium:chromium nginx:nginx-light node:nodejs npm:npm openssl:openssl
@@ -126,7 +126,7 @@ $(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
 	touch $@ $(VENV)/.installed $(VENV)/.docs
 
-# ONNX Runtime Web for exported pages, in the version given in export/web/page.py.
+# ONNX Runtime Web for exported pages, in the version given in kit/exchange/web/page.py.
 $(VENV)/.web: Makefile | $(VENV)/.made
 	npm install --silent --no-save --ignore-scripts --prefix $(VENV)/web onnxruntime-web@1.30.0
 	touch $@

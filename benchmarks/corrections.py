@@ -61,8 +61,8 @@ def main() -> None:
 
 def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
     """Prints the lines described above."""
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import open_model
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import open_model
     from pipelines.adaptation import opened_adaptation
 
     pairs = lines_of(options.source, options.target)
@@ -102,7 +102,7 @@ def measure(options: argparse.Namespace, adapter_dir: Path) -> None:
 @contextlib.contextmanager
 def scaled(adaptation, scale: float) -> Iterator[None]:
     """Scales the adapter's updates, as --adapter_scale does, while the block runs."""
-    from keras_transformer.training.adapters import adapted_layers
+    from keras_transformer.core.training.adapters import adapted_layers
 
     layers = adapted_layers(adaptation.learner.step.model)
     lora_alpha = adaptation.description.training.lora_alpha
@@ -138,14 +138,14 @@ def lines_of(source: str, target: str) -> list[tuple[str, str]]:
 
 def general_pairs(data_dir: str) -> list[tuple[str, str]]:
     """Reads the test split of a data directory."""
-    from pipelines.data_set import DataSet
+    from pipelines.batches.data_set import DataSet
 
     return list(zip(*DataSet.open(data_dir).text("test"), strict=True))
 
 
 def config_of(settings: list[str]):
     """Parses KEY=VALUE settings."""
-    from keras_transformer.training.learning_config import LearningConfig
+    from keras_transformer.use.adapt.learning_config import LearningConfig
 
     values = dict(setting.split("=", 1) for setting in settings)
     return LearningConfig(**{name: json.loads(value) for name, value in values.items()})

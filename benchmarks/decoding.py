@@ -216,7 +216,7 @@ def columns(case, done, folder):
         row["median ms"] = 1000 * statistics.median(seconds)
         row["p95 ms"] = 1000 * sorted(seconds)[-(-95 * len(seconds) // 100) - 1]
     if case == "file":
-        from keras_transformer.evaluation.translation import translation_scores
+        from keras_transformer.use.evaluate.translation import translation_scores
 
         row["BLEU"] = translation_scores(texts, job["references"])["bleu"]
     elif set(lengths) != {job["max_length"]}:
@@ -241,11 +241,11 @@ def prepare_random(folder, beams, arguments):
     import keras
     import numpy as np
 
-    from keras_transformer.model.transformer import Transformer
-    from keras_transformer.presets import preset
-    from keras_transformer.search.config import DecodingConfig
-    from keras_transformer.vocabulary.pair import VocabularyPair
-    from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
+    from keras_transformer.core.model.transformer import Transformer
+    from keras_transformer.core.presets import preset
+    from keras_transformer.core.search.config import DecodingConfig
+    from keras_transformer.core.vocabulary.pair import VocabularyPair
+    from keras_transformer.core.vocabulary.wordpiece import SPECIAL_WORDPIECES
 
     name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
     sentences = arguments.sentences or sentences
@@ -272,11 +272,11 @@ def prepare_random(folder, beams, arguments):
 
 def prepare_trained(folder, beams, arguments):
     """Exports a trained model, and the test split of its data."""
-    from keras_transformer.search.config import DecodingConfig
-    from keras_transformer.training.checkpoint_weights import restore_model
-    from keras_transformer.training.model_directory import read_description
-    from keras_transformer.vocabulary.pair import VocabularyPair
-    from pipelines.data_set import DataSet
+    from keras_transformer.core.search.config import DecodingConfig
+    from keras_transformer.core.training.checkpoint_weights import restore_model
+    from keras_transformer.core.training.model_directory import read_description
+    from keras_transformer.core.vocabulary.pair import VocabularyPair
+    from pipelines.batches.data_set import DataSet
 
     vocabularies = VocabularyPair.load(arguments.model_dir)
     file = vocabularies.target.file
@@ -299,11 +299,11 @@ def write_job(folder, model, vocabularies, decoding, job, arguments):
     """Writes the model in each engine's format, and the sentences."""
     import numpy as np
 
-    from keras_transformer.export.ctranslate2 import export_ctranslate2
-    from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.store.card import ModelCard
-    from keras_transformer.training.checkpoint_files import CheckpointInfo
-    from keras_transformer.training.model_directory import describe_unknown_training
+    from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+    from keras_transformer.core.training.model_directory import describe_unknown_training
+    from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
+    from keras_transformer.kit.exchange.saved_model import export_saved_model
+    from keras_transformer.use.store.card import ModelCard
 
     description = describe_unknown_training(model.config, vocabularies.fingerprints)
     checkpoint = CheckpointInfo("benchmark")
@@ -346,9 +346,9 @@ def work(engine, case, folder, threads, device):
     job, folder = read_job(folder), Path(folder)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     if engine in OURS:
+        from keras_transformer.core.search.engines.streams import share_cores
         from keras_transformer.loading import load
-        from keras_transformer.search.streams import share_cores
-        from keras_transformer.xla_cache import default_folder, keep_programs
+        from keras_transformer.support.xla_cache import default_folder, keep_programs
 
         share_cores()
         compiles = engine in COMPILED
@@ -411,7 +411,7 @@ def measure(case, sentences, translate, compiles=False):
 
 
 def print_table(results):
-    from keras_transformer.text_table import table_of
+    from keras_transformer.support.text_table import table_of
 
     columns = {"case": "case", "engine": "engine", **{name: f"{name}:.2f" for name in COLUMNS}}
     rows = [

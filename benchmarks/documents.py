@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def lines_of(path: str) -> list[str]:
-    from keras_transformer.files.reading import opened, text_lines
+    from keras_transformer.support.files.reading import opened, text_lines
 
     with opened(path) as file:
         return [line.strip() for line in text_lines(file, path) if line.strip()]
@@ -258,7 +258,7 @@ def paragraph_scores(
 
 
 def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
-    from keras_transformer.translate.search_request import SearchRequest
+    from keras_transformer.use.translate.search_request import SearchRequest
 
     repeats = -(-arguments.lines // len(sources))
     # A document's repeated sentences are translated only once: a number makes each one unique.

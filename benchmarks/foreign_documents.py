@@ -29,11 +29,11 @@ from xml.etree import ElementTree
 
 from timing import log, run
 
-from keras_transformer.documents.alignment import units
-from keras_transformer.documents.formats import FORMATS, read_document
-from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
-from keras_transformer.errors import InputError
-from keras_transformer.translate.answers import Link
+from keras_transformer.kit.documents.formats import FORMATS, read_document
+from keras_transformer.kit.documents.tree.alignment import units
+from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.support.errors import InputError
+from keras_transformer.use.translate.answers import Link
 
 FIRST, LETTERS = 0x13A0, 80  # Cherokee
 NO_LANGUAGE = re.compile(

@@ -55,7 +55,7 @@ def main():
     require(is_multiple, "--row", "must be a multiple of --length", arguments.row)
     least = arguments.row
     require(arguments.tokens >= least, "--tokens", "must be at least --row", arguments.tokens)
-    from keras_transformer.presets import preset
+    from keras_transformer.core.presets import preset
 
     for name in arguments.presets:
         preset(name, arguments.vocab_size)  # rejects unknown names before measuring
@@ -77,9 +77,9 @@ def main():
 
 def measure(engine, name, arguments, peak):
     """Measures the median time of a step of the preset `name`, and derives rates from it."""
-    from keras_transformer.config import EOS_ID
-    from keras_transformer.paper.complexity import forward_flops
-    from keras_transformer.presets import preset
+    from keras_transformer.core.config import EOS_ID
+    from keras_transformer.core.presets import preset
+    from keras_transformer.kit.paper.complexity import forward_flops
 
     config, training = preset(name, arguments.vocab_size)
     sentences = arguments.tokens // arguments.row * (arguments.row // arguments.length)
@@ -190,9 +190,9 @@ class Jax:
         import jax
         import keras
 
-        from keras_transformer.model.transformer import Transformer, shift_right
-        from keras_transformer.training.fit_optimizer import make_fit_optimizer
-        from keras_transformer.training.losses import projected_cross_entropy
+        from keras_transformer.core.model.transformer import Transformer, shift_right
+        from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
+        from keras_transformer.core.training.losses import projected_cross_entropy
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # without the logits
@@ -282,8 +282,8 @@ class TensorFlow:
     def step(cls, config, training, source, target, row):
         import tensorflow as tf
 
-        from keras_transformer.training.step import zero_sums
-        from keras_transformer.training.xla_step import XlaTrainingStep
+        from keras_transformer.core.training.step import zero_sums
+        from keras_transformer.core.training.xla_step import XlaTrainingStep
 
         strategy = cls.strategy or tf.distribute.get_strategy()
         step = XlaTrainingStep(config, training, strategy)

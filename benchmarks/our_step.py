@@ -10,9 +10,9 @@ import numpy as np
 import step_clock
 import tensorflow as tf
 
-from keras_transformer.config import TrainingConfig
-from keras_transformer.training.step import TrainingStep, zero_sums
-from keras_transformer.training.strategy import make_strategy
+from keras_transformer.core.config import TrainingConfig
+from keras_transformer.core.training.step import TrainingStep, zero_sums
+from keras_transformer.core.training.strategy import make_strategy
 
 
 def build(work):

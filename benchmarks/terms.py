@@ -66,7 +66,7 @@ def main() -> None:
     check_positive(arguments, "sentences", "rounds")
 
     import keras_transformer as kt
-    from pipelines.term_annotation import TermLexicon
+    from pipelines.prepare.term_annotation import TermLexicon
 
     train = pairs_of(arguments.train_source, arguments.train_target)
     test = pairs_of(arguments.test_source, arguments.test_target)[: arguments.sentences]
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def lines_of(path: str) -> list[str]:
-    from keras_transformer.files.reading import opened, text_lines
+    from keras_transformer.support.files.reading import opened, text_lines
 
     with opened(path) as file:
         return [line.strip() for line in text_lines(file, path)]
@@ -129,7 +129,7 @@ def kind_of(phrase: str) -> tuple[bool, ...]:
 
 def has_stems(text: str, phrase: str) -> bool:
     """Whether each word of a phrase, or another form of it, is in a text."""
-    from pipelines.term_annotation import have_one_stem, words_of
+    from pipelines.prepare.term_annotation import have_one_stem, words_of
 
     words = words_of(text)
     return all(
@@ -139,7 +139,7 @@ def has_stems(text: str, phrase: str) -> bool:
 
 
 def scores(translator, cases: Sequence[Case], examples: int) -> dict[str, Any]:
-    from keras_transformer.translate import terminology
+    from keras_transformer.use.translate import terminology
 
     free = [best for best, *_ in translator.translate([case.source for case in cases])]
     found = {"sentences": len(cases), "free": score(cases, free)}
@@ -234,7 +234,7 @@ def translated_with_terms(translator, cases: Sequence[Case]) -> list:
 
 def speed(translator, test, lexicon, rounds: int) -> dict[str, float]:
     """Times all test sentences without terms and with a list, in turn."""
-    from keras_transformer.translate.terminology import terms_in
+    from keras_transformer.use.translate.terminology import terms_in
 
     counts = Counter()
     for source, target in test:

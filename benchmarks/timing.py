@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.support.errors import InputError, require
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

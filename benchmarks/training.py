@@ -123,7 +123,7 @@ def summed_up(work: Work, runs: dict[str, list[dict]]) -> dict:
 
 
 def table(name: str, found: dict[str, dict]) -> str:
-    from keras_transformer.text_table import text_table
+    from keras_transformer.support.text_table import text_table
 
     ours = found[OURS]["seconds"]
     rows = [

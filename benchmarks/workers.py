@@ -9,8 +9,8 @@ from pathlib import Path
 from step_clock import Work
 from timing import InputError, log, require
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.paper.complexity import forward_flops
+from keras_transformer.core.config import TransformerConfig
+from keras_transformer.kit.paper.complexity import forward_flops
 
 HERE = Path(__file__).resolve().parent
 

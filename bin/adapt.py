@@ -12,9 +12,9 @@ import sys
 from absl import flags
 from command_flags import define_flags, flag_values
 
-from keras_transformer.errors import require
-from keras_transformer.files.paths import to_path
-from keras_transformer.training.learning_config import LearningConfig
+from keras_transformer.support.errors import require
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.use.adapt.learning_config import LearningConfig
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "Trained model (bin/train.py) to adapt.", required=True)
@@ -44,10 +44,10 @@ define_flags(LearningConfig, "learning")
 
 
 def main():
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import open_model
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import open_model
     from pipelines.adaptation import adapt, check_base
-    from pipelines.pair_files import check_pair_file
+    from pipelines.sources.pair_files import check_pair_file
 
     config = LearningConfig(**flag_values(LearningConfig))
     check_pair_file(FLAGS.corrections, "corrections")
@@ -66,8 +66,8 @@ def main():
 
 def corrections_of(stored):
     """Reads --corrections in the directions of a model."""
-    from keras_transformer.languages import ModelLanguages, model_languages
-    from pipelines.pair_files import read_memory
+    from keras_transformer.use.store.languages import ModelLanguages, model_languages
+    from pipelines.sources.pair_files import read_memory
 
     languages = model_languages(stored.description) or ModelLanguages((), ())
     return read_memory(FLAGS.corrections, "corrections", languages.directions, languages.coded)

@@ -42,7 +42,7 @@ PICTURE_ENDINGS = (".svg", ".png", ".pdf")
 
 
 def main():
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
 
     for name in ("source", "target"):
         text = FLAGS[name].value
@@ -52,8 +52,8 @@ def main():
     check_output_flag("picture", ("output",))
     stored = open_model_flags()
 
-    from keras_transformer.attention.page import attention_page
-    from keras_transformer.attention.views import (
+    from keras_transformer.kit.figures.page import attention_page
+    from keras_transformer.kit.figures.views import (
         attention_views,
         head_summary,
         summary_table,
@@ -89,8 +89,8 @@ def main():
 
 def check_picture():
     """Checks --picture and its related flags before any slow work."""
-    from keras_transformer.attention.pictures import INSTALL, has_matplotlib
-    from keras_transformer.errors import require
+    from keras_transformer.kit.figures.pictures import INSTALL, has_matplotlib
+    from keras_transformer.support.errors import require
 
     if FLAGS.picture is None:
         for name in PICTURE_FLAGS:
@@ -119,8 +119,8 @@ def chosen_heads(num_heads):
 
 def check_number(flag, value, count):
     """Parses a number, which must be in 1, ..., count."""
-    from keras_transformer.errors import require
-    from keras_transformer.fields import whole_number
+    from keras_transformer.support.errors import require
+    from keras_transformer.support.fields import whole_number
 
     number = whole_number(str(value))
     known = number is not None and 1 <= number <= count
@@ -130,9 +130,9 @@ def check_number(flag, value, count):
 
 def draw_picture(views, layer, heads):
     """Returns the content of the file --picture."""
-    from keras_transformer.attention.pictures import head_picture
-    from keras_transformer.attention.views import KINDS, word_labels
-    from keras_transformer.errors import require
+    from keras_transformer.kit.figures.pictures import head_picture
+    from keras_transformer.kit.figures.views import KINDS, word_labels
+    from keras_transformer.support.errors import require
 
     view = views[KINDS.index(FLAGS.kind)]
     words = word_labels(view.queries)
@@ -144,7 +144,7 @@ def draw_picture(views, layer, heads):
 
 def write(flag, content):
     """Writes a flag's file atomically."""
-    from keras_transformer.output_files import opened_output
+    from keras_transformer.support.output_files import opened_output
 
     with opened_output(FLAGS[flag].value) as file:
         file.write(content)

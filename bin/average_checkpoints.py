@@ -15,13 +15,13 @@ flags.DEFINE_integer(
 
 
 def main():
-    from keras_transformer.errors import require
-    from keras_transformer.training.model_directory import read_description
+    from keras_transformer.core.training.model_directory import read_description
+    from keras_transformer.support.errors import require
 
     read_description(FLAGS.model_dir)  # fails before TensorFlow is imported
     require(FLAGS.last >= 1, "last", "must be at least 1", FLAGS.last)
 
-    from keras_transformer.training.checkpoint_weights import average_checkpoints
+    from keras_transformer.core.training.checkpoint_weights import average_checkpoints
 
     return average_checkpoints(FLAGS.model_dir, FLAGS.last).to_json()
 

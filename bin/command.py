@@ -39,8 +39,8 @@ from command_errors import fail, remote_errors, system_message, with_flag  # noq
 from command_flags import parse_flags  # noqa: E402
 from command_log import log_to_stderr, quiet_libraries  # noqa: E402
 
-from keras_transformer.errors import InputError, reason  # noqa: E402
-from keras_transformer.training.interruption import is_in_thread  # noqa: E402
+from keras_transformer.core.training.interruption import is_in_thread  # noqa: E402
+from keras_transformer.support.errors import InputError, reason  # noqa: E402
 
 # Environment variables for TensorFlow, unless already set.
 ENVIRONMENT = {

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from absl import flags
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.support.errors import InputError, reason
 
 LONGEST_MESSAGE = 2000  # characters; longer messages are cut in the middle
 
@@ -37,7 +37,7 @@ def with_flag(error: InputError) -> str:
 
 def _is_setting(name: str) -> bool:
     """Whether a name is a setting that was given in --config, or can only be given there."""
-    from keras_transformer.config import TrainingConfig, TransformerConfig
+    from keras_transformer.core.config import TrainingConfig, TransformerConfig
 
     if "config" not in flags.FLAGS:
         return False

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from keras_transformer.errors import require
-from keras_transformer.files.paths import to_path
+from keras_transformer.support.errors import require
+from keras_transformer.support.files.paths import to_path
 
 FILES_OF_LINES = ("forbidden_phrases",)  # search options whose flag names a file
 
 
 def lines_of_file(path: str, flag: str) -> Iterator[str]:
     """Returns the lines of the file that a flag names."""
-    from pipelines.text_files import read_lines
+    from pipelines.sources.text_files import read_lines
 
     require(to_path(path).is_file(), flag, "must be a file", repr(path))
     return read_lines(path, flag)
@@ -40,7 +40,7 @@ def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
         name: the flag of the output file; nothing is checked if it is not given or is -.
         inputs: the flags of other files that the program reads besides the model's.
     """
-    from keras_transformer.output_files import STANDARD_STREAM, check_output
+    from keras_transformer.support.output_files import STANDARD_STREAM, check_output
 
     path = flags.FLAGS[name].value
     if path in (None, STANDARD_STREAM):

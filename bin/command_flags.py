@@ -15,8 +15,8 @@ from absl import flags
 from command_errors import fail, with_flag
 from command_help import ADVANCED, full_help, short_help
 
-from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import options_of
+from keras_transformer.support.errors import InputError, reason, require
+from keras_transformer.support.fields import options_of
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -38,7 +38,7 @@ def define_flags(config: type, heading: str) -> None:
     """Defines a flag for each option that a dataclass adds to its base classes' options.
 
     Args:
-        config: a dataclass; its options are the fields made with keras_transformer.fields.option,
+        config: a dataclass; its options are the fields made with keras_transformer.support.fields.option,
             which provide the flags' defaults, choices and help texts.
         heading: shown above these flags by --help.
     """
@@ -57,7 +57,7 @@ def define_flag(
 
     Args:
         annotation: bool, int, float, str, or a collection, whose items are separated by commas;
-            optionally with None, or annotated with a rule from keras_transformer.fields.
+            optionally with None, or annotated with a rule from keras_transformer.support.fields.
         heading: shown above the flag by --help.
         options: further absl options, such as lower_bound.
     """

@@ -12,7 +12,7 @@ from absl import logging
 
 import keras_transformer
 import pipelines
-from keras_transformer.progress import AboveBars
+from keras_transformer.support.progress import AboveBars
 
 BIN = str(Path(__file__).resolve().parent)
 OWN_FOLDERS = (BIN, *keras_transformer.__path__, *pipelines.__path__)

@@ -10,11 +10,11 @@ from command_files import FILES_OF_LINES, lines_of_file
 from command_flags import define_flag
 from command_help import ADVANCED
 
-from keras_transformer.errors import require
-from keras_transformer.fields import one_of, options_of
-from keras_transformer.files.paths import to_path
-from keras_transformer.search.config import DecodingConfig
-from keras_transformer.store.model_path import DEVICES, XLA
+from keras_transformer.core.search.config import DecodingConfig
+from keras_transformer.support.errors import require
+from keras_transformer.support.fields import one_of, options_of
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.use.store.model_path import DEVICES, XLA
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -98,11 +98,11 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
         fixed_in_export: further program flags that an export with a built-in search does not take.
 
     Returns:
-        A StoredModel; see keras_transformer.store.opening.
+        A StoredModel; see keras_transformer.use.store.opening.
     """
-    from keras_transformer.store.export import require_unset
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import open_model
+    from keras_transformer.use.store.export import require_unset
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import open_model
 
     values = flags.FLAGS
     names = [name for name in ("model_dir", "saved_model") if name in values]
@@ -140,9 +140,9 @@ def load_model(stored, **options: Any):
         A Translator; see keras_transformer.load.
     """
     logging.info("loading the model ...")  # importing TensorFlow takes seconds
+    from keras_transformer.core.search.engines.streams import share_cores
     from keras_transformer.loading import translator_of
-    from keras_transformer.search.streams import share_cores
-    from keras_transformer.xla_cache import default_folder, keep_programs
+    from keras_transformer.support.xla_cache import default_folder, keep_programs
 
     share_cores(stored.where.device)
     if stored.where.xla != "off":
@@ -176,7 +176,7 @@ def define_memory_flag() -> None:
 
 def check_memory_flag() -> None:
     """Checks that --memory is a file of sentence pairs before a model is loaded."""
-    from pipelines.pair_files import check_pair_file
+    from pipelines.sources.pair_files import check_pair_file
 
     path = flags.FLAGS.memory
     if path is not None:
@@ -200,8 +200,8 @@ def language_flags(stored) -> str | None:
     Args:
         stored: the model, from `open_model_flags`.
     """
-    from keras_transformer.language_codes import source_languages_of
-    from keras_transformer.languages import find_language
+    from keras_transformer.core.vocabulary.language_codes import source_languages_of
+    from keras_transformer.use.store.languages import find_language
 
     options = {} if stored.description is None else stored.description.task_options
     sources = source_languages_of(options)
@@ -222,8 +222,8 @@ def language_flags(stored) -> str | None:
 
 def load_model_with_memory(stored, **options: Any):
     """Loads a model, and the --memory file; see `load_model`."""
-    from keras_transformer.languages import ModelLanguages
-    from pipelines.pair_files import read_memory
+    from keras_transformer.use.store.languages import ModelLanguages
+    from pipelines.sources.pair_files import read_memory
 
     translator = load_model(stored, **options)
     path = flags.FLAGS.memory

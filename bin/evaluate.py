@@ -14,7 +14,7 @@ from command_files import check_output_flag
 from command_flags import define_flags, flag_values
 from command_model import define_model_flags, given_search_flags, load_model, open_model_flags
 
-from pipelines.data_set import DataSet
+from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 
 FLAGS = flags.FLAGS
@@ -41,11 +41,11 @@ def main():
         started=started,
     )
     if FLAGS.robustness:
-        from keras_transformer.evaluation.robustness import robustness_table
+        from keras_transformer.use.evaluate.robustness import robustness_table
 
         print(robustness_table(results["robustness"]), file=sys.stderr)
     if "directions" in results:
-        from keras_transformer.evaluation.directions import directions_table
+        from keras_transformer.use.evaluate.directions import directions_table
 
         print(directions_table(results), file=sys.stderr)
     return results

@@ -9,8 +9,7 @@ from absl import flags, logging
 from command_flags import define_flag
 from command_model import define_model_flags, given_search_flags, open_model_flags, search_options
 
-from keras_transformer.errors import require
-from keras_transformer.export.formats import (
+from keras_transformer.kit.exchange.formats import (
     FORMATS,
     OPTIONS,
     WEIGHTS,
@@ -21,6 +20,7 @@ from keras_transformer.export.formats import (
     export,
     formats_with,
 )
+from keras_transformer.support.errors import require
 
 DESCRIPTIONS = "\n".join(f"{name:<13} {kind.description}" for name, kind in FORMATS.items())
 __doc__ = f"{__doc__}\n\n{DESCRIPTIONS}"  # for --help
@@ -46,7 +46,7 @@ def main():
     check_models(FLAGS.format, FLAGS.weights, len(FLAGS.model_dir.split(",")), "model_dir")
     stored = open_model_flags()
 
-    from keras_transformer.export.directory import check_export_dir
+    from keras_transformer.kit.exchange.directory import check_export_dir
 
     # Before weights are read, which takes time.
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)

@@ -1,7 +1,7 @@
 """Imports a model as a model directory: a Marian model (OPUS-MT), a .keras file or an export.
 
 A Marian model is one of the Hugging Face hub, which is downloaded, or a directory in Hugging Face's
-format or in Marian's own: see keras_transformer/importing/marian.py. M2M-100, NLLB-200 and
+format or in Marian's own: see keras_transformer/kit/exchange/marian.py. M2M-100, NLLB-200 and
 SMaLL-100 are imported in the same way. Only weights are read, no code. The other programs use the
 result like a model directory written by bin/train.py.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from absl import flags
 
-from keras_transformer.errors import require
-from keras_transformer.files.paths import to_path
-from keras_transformer.training.model_directory import require_new
+from keras_transformer.core.training.model_directory import require_new
+from keras_transformer.support.errors import require
+from keras_transformer.support.files.paths import to_path
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("format", "marian", ["marian", "keras", "saved_model"], "Format of --path.")
@@ -47,7 +47,7 @@ def main():
     model_dir = to_path(FLAGS.model_dir)
     require_new(FLAGS.model_dir)
     if FLAGS.hub is not None:
-        from keras_transformer.importing.hub import import_from_hub
+        from keras_transformer.kit.exchange.hub import import_from_hub
 
         return import_from_hub(FLAGS.hub, model_dir, FLAGS.languages, FLAGS.revision)
 
@@ -55,18 +55,18 @@ def main():
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "path", "must be a local folder with --format=marian", path)
     require(path.exists(), "path", "must exist", path)
-    from keras_transformer.store.decoding import ChosenDecoding
-    from keras_transformer.store.directory import ModelDirectory, write_model_directory
-    from keras_transformer.store.export import Export, SavedModel
-    from keras_transformer.store.keras_file import KerasFile
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import kind_of, open_model
+    from keras_transformer.use.store.decoding import ChosenDecoding
+    from keras_transformer.use.store.directory import ModelDirectory, write_model_directory
+    from keras_transformer.use.store.export import Export, SavedModel
+    from keras_transformer.use.store.keras_file import KerasFile
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import kind_of, open_model
 
     if FLAGS.format == "marian":
         formats = {KerasFile: "keras", Export: "saved_model", ModelDirectory: "marian"}
         format = formats[kind_of(path)]
         require(format == "marian", "format", f"must be {format} for --path={path}", FLAGS.format)
-        from keras_transformer.importing.marian import import_marian
+        from keras_transformer.kit.exchange.marian import import_marian
 
         return import_marian(path, model_dir, FLAGS.languages)
 

@@ -5,7 +5,7 @@
     python bin/paper_tables.py --json
 
 Without --model_dirs it shows the paper's figures, the numbers of parameters and operations, and the
-results in --measured, by default keras_transformer/paper/measured.json. Rows without a result say
+results in --measured, by default keras_transformer/kit/paper/measured.json. Rows without a result say
 "not run here". The commands that produce each table are printed below it.
 """
 
@@ -28,9 +28,9 @@ flags.DEFINE_bool("json", False, "Print the tables as one line of JSON instead o
 
 
 def main():
-    from keras_transformer.errors import require
-    from keras_transformer.files.json_files import write_json
-    from keras_transformer.paper.trained_rows import find_model_dirs
+    from keras_transformer.kit.paper.trained_rows import find_model_dirs
+    from keras_transformer.support.errors import require
+    from keras_transformer.support.files.json_files import write_json
 
     for name in FLAGS.table or [""]:
         require(name in TABLES, "table", "must be among 1, 2, 3, 4", repr(name))
@@ -53,7 +53,7 @@ def main():
 
 def trained_rows():
     """Returns the rows of --model_dirs, then those of --measured for other models."""
-    from keras_transformer.paper.trained_rows import find_model_dirs, read_measured, trained_row
+    from keras_transformer.kit.paper.trained_rows import find_model_dirs, read_measured, trained_row
 
     rows = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
     known = {row["model_dir"] for row in rows}
@@ -65,13 +65,13 @@ def trained_rows():
 
 def measured_results():
     """Returns the path of the results installed with the library."""
-    from keras_transformer import paper
+    from keras_transformer.kit import paper
 
     return Path(paper.__file__).with_name("measured.json")
 
 
 def make_table(name, trained):
-    from keras_transformer.paper.tables import table_1, table_2, table_3, table_4
+    from keras_transformer.kit.paper.tables import table_1, table_2, table_3, table_4
 
     if name == "1":
         return table_1()

@@ -26,11 +26,11 @@ from absl import flags
 from command_flags import define_flags, flag_values
 from command_help import ADVANCED
 
-from keras_transformer.errors import InputError, require
-from pipelines.preparation import prepare
-from pipelines.preparation_config import PreparationConfig
-from pipelines.selection import SelectionConfig
-from pipelines.source_options import OPTION_NAMES, SOURCES, make_source
+from keras_transformer.support.errors import InputError, require
+from pipelines.prepare.preparation import prepare
+from pipelines.prepare.preparation_config import PreparationConfig
+from pipelines.prepare.selection import SelectionConfig
+from pipelines.sources.source_options import OPTION_NAMES, SOURCES, make_source
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("dataset", None, f"One of {', '.join(SOURCES)}.", required=True)
@@ -72,7 +72,7 @@ def main() -> dict[str, Any]:
         rule = "must not be given without --runner=beam"
         require(not is_given, "pipeline_options", rule, FLAGS.pipeline_options)
         return prepare(source, FLAGS.data_dir, config)
-    from pipelines.beam import training_writer
+    from pipelines.prepare.beam import training_writer
 
     writer = training_writer(FLAGS.pipeline_options.split())
     return prepare(source, FLAGS.data_dir, config, writer)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from keras_transformer.fields import LARGEST_SEED
-from keras_transformer.files.paths import to_path
-from keras_transformer.files.replacing import write_file
-from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.support.fields import LARGEST_SEED
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.support.files.replacing import write_file
 
 if TYPE_CHECKING:
-    from keras_transformer.translate.translator import Translator
+    from keras_transformer.use.translate.translator import Translator
 
 STEPS, PAPER_STEPS = 3600, 3000
 
@@ -99,7 +99,7 @@ def main():
 
     timed = Timed()
 
-    from keras_transformer.search.streams import share_cores
+    from keras_transformer.core.search.engines.streams import share_cores
 
     share_cores()  # training such a small model is also faster with one operation per core
     trained = prepare_and_train(data, model, timed)
@@ -157,9 +157,9 @@ class Timed:
 
 def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
     """Prepares data, trains and averages like the programs; returns the training result."""
-    from pipelines.preparation import prepare
-    from pipelines.preparation_config import PreparationConfig
-    from pipelines.sources import GrammarSource
+    from pipelines.prepare.preparation import prepare
+    from pipelines.prepare.preparation_config import PreparationConfig
+    from pipelines.sources.files import GrammarSource
     from pipelines.training import train_on
 
     pairs, vocab_size = f"--grammar_pairs={FLAGS.grammar_pairs}", f"--vocab_size={VOCAB_SIZE}"
@@ -179,7 +179,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
     with timed("train", *train_arguments):
         trained = train_on(data, model, PRESET, settings, loop=loop, sample_sentences=SAMPLED)
     if FLAGS.paper:
-        from keras_transformer.training.checkpoint_weights import average_checkpoints
+        from keras_transformer.core.training.checkpoint_weights import average_checkpoints
 
         with timed("average_checkpoints", f"--model_dir={model}", f"--last={AVERAGED}"):
             average_checkpoints(model, AVERAGED)
@@ -188,7 +188,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
 
 def score(translator: "Translator", data: str, model: str, timed: Timed) -> list[dict[str, Any]]:
     """Scores the model like bin/evaluate.py; returns the results for each of SPLITS."""
-    from pipelines.data_set import DataSet
+    from pipelines.batches.data_set import DataSet
     from pipelines.evaluation import EvaluationConfig, evaluate_on
 
     data_set, results = DataSet.open(data), []
@@ -203,9 +203,9 @@ def score(translator: "Translator", data: str, model: str, timed: Timed) -> list
 
 def write_export(model: str, export: str) -> None:
     """Exports the model like bin/export.py, replacing an earlier export."""
-    from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import open_model
+    from keras_transformer.kit.exchange.saved_model import export_saved_model
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import open_model
 
     trained = open_model(ModelPath(model)).restore()
     today = datetime.date.today().isoformat()

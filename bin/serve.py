@@ -20,8 +20,8 @@ from command_model import (
     open_model_flags,
 )
 
-from keras_transformer.serving.limits import OWN_MACHINE, Limits
-from keras_transformer.serving.requests import check_cors_origin
+from keras_transformer.kit.serving.limits import OWN_MACHINE, Limits
+from keras_transformer.kit.serving.requests import check_cors_origin
 
 FLAGS = flags.FLAGS
 define_model_flags()
@@ -64,8 +64,8 @@ flags.DEFINE_string(
 
 
 def main():
-    from keras_transformer.serving.application import Service
-    from keras_transformer.serving.server import (
+    from keras_transformer.kit.serving.application import Service
+    from keras_transformer.kit.serving.server import (
         allowed_names,
         is_own_machine,
         listening_socket,
@@ -96,7 +96,7 @@ def main():
 
 def check_adapter_flags(stored):
     """Checks the flags for learning corrections before a model is loaded."""
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
     from pipelines.adaptation import check_base
 
     if FLAGS.adapter_dir is None:
@@ -129,9 +129,9 @@ def learning(stored, service, corrections):
 
 def check_corrections_flag():
     """Checks that --corrections can be a file of corrections before a model is loaded."""
-    from keras_transformer.documents.corrections import check_corrections
-    from keras_transformer.errors import require
-    from keras_transformer.files.paths import resolved
+    from keras_transformer.kit.documents.memory.corrections import check_corrections
+    from keras_transformer.support.errors import require
+    from keras_transformer.support.files.paths import resolved
 
     path = FLAGS.corrections
     if path is not None:
@@ -142,7 +142,7 @@ def check_corrections_flag():
 
 def read_corrections(translator):
     """Reads the file of corrections; None if there is no flag for it."""
-    from keras_transformer.documents.corrections import Corrections
+    from keras_transformer.kit.documents.memory.corrections import Corrections
 
     path = FLAGS.corrections
     return None if path is None else Corrections(path, translator.card.languages)
@@ -150,8 +150,8 @@ def read_corrections(translator):
 
 def read_terminologies():
     """Reads all terminology files: {name: {source phrase: target phrase}}."""
-    from keras_transformer.errors import require
-    from keras_transformer.files.reading import uncompressed_name
+    from keras_transformer.support.errors import require
+    from keras_transformer.support.files.reading import uncompressed_name
 
     terminologies = {}
     for path in FLAGS.terminology:

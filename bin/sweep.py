@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import flags
 
-from keras_transformer.fields import LARGEST_SEED
+from keras_transformer.support.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
@@ -37,9 +37,9 @@ flags.DEFINE_integer("seed", 1, "Seed for every row.", lower_bound=0, upper_boun
 
 
 def main():
-    from keras_transformer.errors import InputError, require
-    from keras_transformer.paper.trained_rows import reduced_settings, select_rows, trained_row
-    from pipelines.data_set import DataSet
+    from keras_transformer.kit.paper.trained_rows import reduced_settings, select_rows, trained_row
+    from keras_transformer.support.errors import InputError, require
+    from pipelines.batches.data_set import DataSet
 
     rule = "must be a local folder, for the logs of the rows"
     require("://" not in FLAGS.model_dir, "model_dir", rule, FLAGS.model_dir)
@@ -72,7 +72,7 @@ def main():
 
 def check_folder(root: Path) -> None:
     """Raises InputError for a data or model directory, or one whose table is not a sweep's."""
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
 
     foreign = [name for name in ("metadata.json", "config.json") if (root / name).exists()]
     is_sweep = any(root.glob("*.log")) or any(root.glob("*/sweep.json"))
@@ -84,7 +84,7 @@ def check_folder(root: Path) -> None:
 
 def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:
     """Writes table.md and table.json for the rows so far; returns the former."""
-    from keras_transformer.paper.trained_rows import measured_table
+    from keras_transformer.kit.paper.trained_rows import measured_table
 
     table = measured_table(trained)
     (root / "table.md").write_text(table + "\n", encoding="utf-8")
@@ -132,7 +132,7 @@ def show_score(model_dir: Path) -> None:
     """Adds BLEU to the row's curves, for comparison in TensorBoard's HParams tab."""
     import tensorflow as tf
 
-    from keras_transformer.paper.trained_rows import trained_row
+    from keras_transformer.kit.paper.trained_rows import trained_row
 
     row = trained_row(model_dir)
     writer = tf.summary.create_file_writer(str(model_dir / "tensorboard" / "validation"))
@@ -143,7 +143,7 @@ def show_score(model_dir: Path) -> None:
 
 def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
     """Runs bin/NAME.py with its output in `log`; raises InputError with its last line."""
-    from keras_transformer.errors import InputError
+    from keras_transformer.support.errors import InputError
 
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
     with open(log, "a", encoding="utf-8") as file:

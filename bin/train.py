@@ -6,11 +6,11 @@ from absl import flags
 from command_flags import define_flags, flag_values
 from command_help import ADVANCED
 
-from keras_transformer.config import TrainingConfig
-from keras_transformer.presets import PRESETS
-from keras_transformer.training.device_config import DeviceConfig
-from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.xla_cache import default_folder, keep_programs
+from keras_transformer.core.config import TrainingConfig
+from keras_transformer.core.presets import PRESETS
+from keras_transformer.core.training.device_config import DeviceConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.support.xla_cache import default_folder, keep_programs
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
@@ -39,7 +39,7 @@ define_flags(DeviceConfig, "devices")
 
 
 def main():
-    from keras_transformer.config import parse_settings
+    from keras_transformer.core.config import parse_settings
     from pipelines.training import train_on
 
     values = flag_values(TrainingConfig)

@@ -12,7 +12,7 @@ On a terminal, the translation of an office document or a book is a new file nex
 letter.de.docx, unless --output names another. It never replaces a file.
 
 The result is one JSON line on stdout, or on stderr if the translations go to stdout.
-keras_transformer/documents/lines.py describes the columns.
+keras_transformer/kit/documents/lines.py describes the columns.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -34,10 +34,14 @@ from command_model import (
     open_model_flags,
 )
 
-from keras_transformer.documents.document_file import DocumentConfig, path_beside, translate_file
-from keras_transformer.documents.formats import FORMATS
-from keras_transformer.documents.lines import LinesConfig, translate_lines
-from keras_transformer.search.config import SamplingConfig
+from keras_transformer.core.search.config import SamplingConfig
+from keras_transformer.kit.documents.document_file import (
+    DocumentConfig,
+    path_beside,
+    translate_file,
+)
+from keras_transformer.kit.documents.formats import FORMATS
+from keras_transformer.kit.documents.lines import LinesConfig, translate_lines
 
 FLAGS = flags.FLAGS
 define_model_flags()
@@ -142,14 +146,14 @@ def takes_lines():
 
 
 def require_memory_for_matches():
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
 
     fits = FLAGS.memory is not None or not FLAGS.matches
     require(fits, "matches", "must be given with --memory", FLAGS.matches)
 
 
 def refuse_document_flags(where, received):
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
 
     for name in DOCUMENT_FLAGS:
         require(not FLAGS[name].present, name, f"must not be given {where}", received)
@@ -163,8 +167,8 @@ def is_unreadable(document):
 
 def new_output(document, stored):
     """Returns the path of a new file next to a document, for its translation."""
-    from keras_transformer.errors import require
-    from keras_transformer.files.paths import to_path
+    from keras_transformer.support.errors import require
+    from keras_transformer.support.files.paths import to_path
 
     has_name = document.input != "-" and not FLAGS["output"].present
     rule = f"must be a file for format={document.read_as}, unless stdout is a file or a pipe"
@@ -178,7 +182,7 @@ def new_output(document, stored):
 
 def target_language(stored):
     """Returns the language of the translations as far as the model's files tell, or None."""
-    from keras_transformer.languages import find_language, model_languages
+    from keras_transformer.use.store.languages import find_language, model_languages
 
     languages = None if stored.description is None else model_languages(stored.description)
     targets = () if languages is None else languages.targets
@@ -189,7 +193,7 @@ def target_language(stored):
 
 def sampling_config():
     """Returns how to sample, or None for a search."""
-    from keras_transformer.errors import require
+    from keras_transformer.support.errors import require
 
     for name in SAMPLING_FLAGS:
         is_free = FLAGS.sample or not FLAGS[name].present

@@ -22,17 +22,17 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError
-from keras_transformer.presets import PRESETS, preset
-from keras_transformer.quiet_tensorflow import QuietTensorFlow
+from keras_transformer.core.config import TrainingConfig, TransformerConfig
+from keras_transformer.core.presets import PRESETS, preset
+from keras_transformer.support.errors import InputError
+from keras_transformer.support.quiet_tensorflow import QuietTensorFlow
 
 if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.layers import *
     from keras_transformer.loading import load, load_parser
-    from pipelines.data_set import DataSet
+    from pipelines.batches.data_set import DataSet
     from pipelines.programs import evaluate, prepare, train
-    from pipelines.sources import GrammarSource
+    from pipelines.sources.files import GrammarSource
 
 __version__ = "0.1.0"
 
@@ -63,8 +63,8 @@ _NAMES_IN_LAYERS = (
 )
 _LAZY = {
     **dict.fromkeys(_NAMES_IN_LAYERS, "keras_transformer.layers"),
-    "DataSet": "pipelines.data_set",
-    "GrammarSource": "pipelines.sources",
+    "DataSet": "pipelines.batches.data_set",
+    "GrammarSource": "pipelines.sources.files",
     "load": "keras_transformer.loading",
     "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",

@@ -9,19 +9,19 @@ them:
     model = keras.models.load_model("model.keras")
 """
 
-from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
-from keras_transformer.model.decoder import Decoder, DecoderLayer
-from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.embedding import TokenEmbedding
-from keras_transformer.model.encoder import Encoder, EncoderLayer
-from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
-from keras_transformer.model.masks import causal_mask, padding_mask
-from keras_transformer.model.positional_encoding import PositionalEncoding
-from keras_transformer.model.positions import sinusoids
-from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy
-from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
-from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
+from keras_transformer.core.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from keras_transformer.core.model.decoder import Decoder, DecoderLayer
+from keras_transformer.core.model.dropout import Dropout
+from keras_transformer.core.model.embedding import TokenEmbedding
+from keras_transformer.core.model.encoder import Encoder, EncoderLayer
+from keras_transformer.core.model.feed_forward import FeedForward, GatedFeedForward
+from keras_transformer.core.model.masks import causal_mask, padding_mask
+from keras_transformer.core.model.positional_encoding import PositionalEncoding
+from keras_transformer.core.model.positions import sinusoids
+from keras_transformer.core.model.transformer import Transformer, shift_right, teacher_forcing
+from keras_transformer.core.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.core.training.metrics import MaskedAccuracy, MaskedPerplexity
+from keras_transformer.core.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 __all__ = [
     "Decoder",

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from keras_transformer.documents.text_translator import TextTranslator
-from keras_transformer.errors import require
-from keras_transformer.parsing.parser import Parser
-from keras_transformer.store.decoding import check_options
-from keras_transformer.store.model_path import AnyPath, ModelPath
-from keras_transformer.store.opening import open_model
-from keras_transformer.store.stored_model import StoredModel
-from keras_transformer.translate.translator import Translator
+from keras_transformer.kit.documents.text_translator import TextTranslator
+from keras_transformer.kit.parsing.parser import Parser
+from keras_transformer.support.errors import require
+from keras_transformer.use.store.decoding import check_options
+from keras_transformer.use.store.model_path import AnyPath, ModelPath
+from keras_transformer.use.store.opening import open_model
+from keras_transformer.use.store.stored_model import StoredModel
+from keras_transformer.use.translate.translator import Translator
 
 
 def load(

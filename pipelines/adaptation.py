@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from keras_transformer.errors import InputError, require
-from keras_transformer.fields import LARGEST_SEED, shown
-from keras_transformer.files.locks import locked
-from keras_transformer.files.paths import to_path
-from keras_transformer.files.replacing import write_file
-from keras_transformer.progress import progress_bar
-from keras_transformer.store.directory import AdapterDirectory, ModelDirectory
-from keras_transformer.store.stored_model import StoredModel
-from keras_transformer.training.learning_config import LearningConfig
-from keras_transformer.training.model_directory import (
+from keras_transformer.core.training.model_directory import (
     Base,
     ModelDescription,
     check_model_dir,
@@ -36,15 +27,24 @@ from keras_transformer.training.model_directory import (
     remove_unfinished_files,
     require_same_base,
 )
-from pipelines.data_set import DataSet
-from pipelines.pair_files import read_pairs
+from keras_transformer.support.errors import InputError, require
+from keras_transformer.support.fields import LARGEST_SEED, shown
+from keras_transformer.support.files.locks import locked
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.support.files.replacing import write_file
+from keras_transformer.support.progress import progress_bar
+from keras_transformer.use.adapt.learning_config import LearningConfig
+from keras_transformer.use.store.directory import AdapterDirectory, ModelDirectory
+from keras_transformer.use.store.stored_model import StoredModel
+from pipelines.batches.data_set import DataSet
+from pipelines.sources.pair_files import read_pairs
 
 if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
-    from keras_transformer.training.checkpoint_files import CheckpointRecord
-    from keras_transformer.training.checkpoints import CheckpointStore
-    from keras_transformer.training.correction_learner import Batch, CorrectionLearner
-    from keras_transformer.training.running_mean import RunningMean
-    from keras_transformer.translate.translator import Translator
+    from keras_transformer.core.training.checkpoint_files import CheckpointRecord
+    from keras_transformer.core.training.checkpoints import CheckpointStore
+    from keras_transformer.use.adapt.correction_learner import Batch, CorrectionLearner
+    from keras_transformer.use.adapt.running_mean import RunningMean
+    from keras_transformer.use.translate.translator import Translator
 
 LEARNT_FILE = "learnt.tsv"  # in the adapter's directory: a source, a tab and its translation
 SECONDS_BETWEEN_SAVES = 60
@@ -113,7 +113,7 @@ class Adaptation:
         Args:
             translator: one of the model that is adapted, with TensorFlow's engine.
         """
-        from keras_transformer.search.weights import update_stacks
+        from keras_transformer.core.search.weights import update_stacks
 
         (compiled,) = translator.engine.graphs.model.members
         with self.mean.in_place():
@@ -169,7 +169,7 @@ def adapt(
     started = time.monotonic()
     config = LearningConfig() if config is None else config
     with opened_adaptation(stored, adapter_dir, data_dir, config) as adaptation:
-        from keras_transformer.training.interruption import listening
+        from keras_transformer.core.training.interruption import listening
 
         learner = adaptation.learner
         news = adaptation.news_in(corrections)
@@ -228,17 +228,17 @@ def opened_adaptation(
     check_model_dir(adapter_dir, description, "adapter_dir")
     data_set = _data_set(data_dir, description)
 
-    from keras_transformer.training.adapters import (
+    from keras_transformer.core.training.adapters import (
         adapter_matrices,
         copy_base,
         random_states,
         weights_fingerprint,
     )
-    from keras_transformer.training.checkpoints import CheckpointStore
-    from keras_transformer.training.correction_learner import CorrectionLearner
-    from keras_transformer.training.running_mean import RunningMean
-    from keras_transformer.training.step import TrainingStep
-    from keras_transformer.training.strategy import make_repeatable, make_strategy
+    from keras_transformer.core.training.checkpoints import CheckpointStore
+    from keras_transformer.core.training.step import TrainingStep
+    from keras_transformer.core.training.strategy import make_repeatable, make_strategy
+    from keras_transformer.use.adapt.correction_learner import CorrectionLearner
+    from keras_transformer.use.adapt.running_mean import RunningMean
 
     trained = stored.restore()
     base = Base(stored.path_of(trained.card.checkpoint), weights_fingerprint(trained.model))

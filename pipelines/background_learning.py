@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from absl import logging
 
-from keras_transformer.documents.corrections import Correction, Corrections
-from keras_transformer.documents.text_translator import TextTranslator
-from keras_transformer.errors import InputError
+from keras_transformer.kit.documents.memory.corrections import Correction, Corrections
+from keras_transformer.kit.documents.text_translator import TextTranslator
+from keras_transformer.support.errors import InputError
 from pipelines.adaptation import Adaptation
 
 PAUSE_SECONDS = 0.5  # between two looks for new corrections

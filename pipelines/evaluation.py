@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from absl import logging
 
-from keras_transformer.confidence import Calibration
-from keras_transformer.errors import require
-from keras_transformer.fields import Size, check_fields, one_of, option
-from keras_transformer.language_codes import (
+from keras_transformer.core.search.confidence import Calibration
+from keras_transformer.core.training.checkpoint_files import choose_checkpoint
+from keras_transformer.core.vocabulary.language_codes import (
     directions_of,
     source_languages_of,
     target_languages_of,
 )
-from keras_transformer.output_files import check_output, write_lines
-from keras_transformer.store.card import ModelCard
-from keras_transformer.store.decoding import ChosenDecoding
-from keras_transformer.store.results import (
+from keras_transformer.support.errors import require
+from keras_transformer.support.fields import Size, check_fields, one_of, option
+from keras_transformer.support.output_files import check_output, write_lines
+from keras_transformer.use.store.card import ModelCard
+from keras_transformer.use.store.decoding import ChosenDecoding
+from keras_transformer.use.store.results import (
     write_calibration,
     write_chosen_decoding,
     write_results,
 )
-from keras_transformer.training.checkpoint_files import choose_checkpoint
-from pipelines.data_set import DataSet
+from pipelines.batches.data_set import DataSet
 
 if TYPE_CHECKING:  # a module with TensorFlow
-    from keras_transformer.translate.translator import Translator
+    from keras_transformer.use.translate.translator import Translator
 
 CHOOSING_SPLIT = "validation"  # for choosing alpha, and for calibrating confidence
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
@@ -127,9 +127,9 @@ def evaluate_on(
         started: the time.monotonic() from which "seconds" is counted; that of the call by default.
 
     Returns:
-        The scores, as from keras_transformer.evaluation.evaluate.evaluate, with {"split",
+        The scores, as from keras_transformer.use.evaluate.evaluate.evaluate, with {"split",
         "data_dir", "dataset", "languages", "seconds"} and the notes. With config.robustness, also
-        {"robustness": as from keras_transformer.evaluation.robustness.robustness}. With
+        {"robustness": as from keras_transformer.use.evaluate.robustness.robustness}. With
         config.choose_alpha, the scores use the chosen length penalty, {"chosen": the fields of
         ChosenDecoding} is added, and `model_dir` stores it, if all sentences were translated.
         config.calibrate does the same with {"calibrated": as from evaluation.calibration}.
@@ -137,8 +137,8 @@ def evaluate_on(
     Raises:
         InputError: if the data does not match the model, or cannot be used.
     """
-    from keras_transformer.evaluation.evaluate import evaluate
-    from keras_transformer.evaluation.robustness import robustness
+    from keras_transformer.use.evaluate.evaluate import evaluate
+    from keras_transformer.use.evaluate.robustness import robustness
 
     started = time.monotonic() if started is None else started
     config = EvaluationConfig() if config is None else config
@@ -210,7 +210,7 @@ def _calibrate(
     data: DataSet, translator: "Translator", config: EvaluationConfig
 ) -> tuple[Calibration, dict[str, Any]]:
     """Fits the confidence in translations to the validation split; also returns its quality."""
-    from keras_transformer.evaluation.calibration import LEAST_SENTENCES, calibrate
+    from keras_transformer.use.evaluate.calibration import LEAST_SENTENCES, calibrate
 
     sources, references, _ = _text_of(data, CHOOSING_SPLIT, config.limit)
     rule = f"must be used with a validation split of {LEAST_SENTENCES} sentences or more"
@@ -222,7 +222,7 @@ def _choose_decoding(
     data: DataSet, translator: "Translator", config: EvaluationConfig
 ) -> ChosenDecoding:
     """Finds the best length penalty on the validation split."""
-    from keras_transformer.evaluation.length_penalty import bleu_by_alpha, safest_alpha
+    from keras_transformer.use.evaluate.length_penalty import bleu_by_alpha, safest_alpha
 
     sources, references, directions = _text_of(data, CHOOSING_SPLIT, config.limit)
     scores = bleu_by_alpha(

@@ -8,16 +8,16 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import require
-from keras_transformer.training.device_config import DeviceConfig
-from keras_transformer.training.loop_config import LoopConfig
-from pipelines import preparation
-from pipelines.data_set import DataSet
+from keras_transformer.core.config import TrainingConfig, TransformerConfig
+from keras_transformer.core.training.device_config import DeviceConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.support.errors import require
+from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.preparation_config import PreparationConfig
-from pipelines.source_options import OPTION_NAMES, make_source
-from pipelines.text_files import AnyPath, Paths, paths_of
+from pipelines.prepare import preparation
+from pipelines.prepare.preparation_config import PreparationConfig
+from pipelines.sources.source_options import OPTION_NAMES, make_source
+from pipelines.sources.text_files import AnyPath, Paths, paths_of
 from pipelines.training import train_on
 
 
@@ -39,14 +39,14 @@ def prepare(
             Treebank trees, for parsing. "tfds:NAME": a data set of TensorFlow Datasets, such as
             "tfds:wmt14_translate/de-en".
         options: the data set's options, which are the fields of the dataclass that
-            pipelines.source_options.SOURCES has for it, such as validation_source, grammar_pairs,
+            pipelines.sources.source_options.SOURCES has for it, such as validation_source, grammar_pairs,
             train_trees or source_language; and fields of
-            pipelines.preparation_config.PreparationConfig, such as vocab_size, max_length or
+            pipelines.prepare.preparation_config.PreparationConfig, such as vocab_size, max_length or
             dedupe. Each field has a help text.
 
     Returns:
         Facts about the data set: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...};
-            see pipelines.preparation.prepare.
+            see pipelines.prepare.preparation.prepare.
 
     Raises:
         InputError: if an argument or a file is invalid.
@@ -88,7 +88,7 @@ def train(
 
     Returns:
         The state of the run: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
-            "best", ...}; see keras_transformer.training.loop.train.
+            "best", ...}; see keras_transformer.core.training.loop.train.
 
     Raises:
         InputError: if an argument or a file is invalid. KeyboardInterrupt: on Ctrl-C, after the
@@ -151,9 +151,9 @@ def evaluate(
         InputError: if an argument or a file is invalid.
     """
     from keras_transformer.loading import translator_of
-    from keras_transformer.store.decoding import check_options
-    from keras_transformer.store.model_path import ModelPath
-    from keras_transformer.store.opening import open_model
+    from keras_transformer.use.store.decoding import check_options
+    from keras_transformer.use.store.model_path import ModelPath
+    from keras_transformer.use.store.opening import open_model
 
     _check_path(data_dir, "data_dir")
     check_options(options)

@@ -9,18 +9,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
-from keras_transformer.errors import InputError, lacks_memory, reason, require
-from keras_transformer.files.locks import locked
-from keras_transformer.files.paths import to_path
-from keras_transformer.language_codes import source_languages_of
-from keras_transformer.presets import preset as configurations_of
-from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.opening import open_model
-from keras_transformer.store.stored_model import StoredModel
-from keras_transformer.training.device_config import DeviceConfig
-from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.model_directory import (
+from keras_transformer.core.config import DROPOUTS, TransformerConfig, replace_settings
+from keras_transformer.core.presets import preset as configurations_of
+from keras_transformer.core.training.device_config import DeviceConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.model_directory import (
     Base,
     ModelDescription,
     check_model_dir,
@@ -28,13 +21,20 @@ from keras_transformer.training.model_directory import (
     create_or_check,
     remove_unfinished_files,
 )
-from pipelines.data_set import DataSet
-from pipelines.metadata import Metadata
+from keras_transformer.core.vocabulary.language_codes import source_languages_of
+from keras_transformer.support.errors import InputError, lacks_memory, reason, require
+from keras_transformer.support.files.locks import locked
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.use.store.model_path import ModelPath
+from keras_transformer.use.store.opening import open_model
+from keras_transformer.use.store.stored_model import StoredModel
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare.metadata import Metadata
 
 if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
     import keras
 
-    from keras_transformer.training.data import TrainingData
+    from keras_transformer.core.training.data import TrainingData
 
 EVALUATION_TOKENS = 4096  # padded tokens per side in a validation batch
 
@@ -70,7 +70,7 @@ def train_on(
 
     Returns:
         The state of the run: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
-        "best", ...}; see keras_transformer.training.loop.train.
+        "best", ...}; see keras_transformer.core.training.loop.train.
 
     Raises:
         InputError: if an argument or a file is invalid.
@@ -85,14 +85,14 @@ def train_on(
     _check_positions(data_set, description.model)
     check_model_dir(model_dir, description)
 
-    from keras_transformer.training.addresses import own_addresses
-    from keras_transformer.training.loop import train
-    from keras_transformer.training.strategy import (
+    from keras_transformer.core.training.loop import train
+    from keras_transformer.core.training.strategy import (
         make_cluster,
         make_repeatable,
         make_strategy,
         uses_xla,
     )
+    from keras_transformer.core.training.workers.addresses import own_addresses
 
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
     strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
@@ -246,8 +246,8 @@ def _base(initial: StoredModel, description: ModelDescription) -> Base:
         InputError: if it lacks some weights of the described model, which an adapter would not
             contain.
     """
-    from keras_transformer.training.adapters import weights_fingerprint
-    from keras_transformer.training.warm_start import check_same_layers
+    from keras_transformer.core.training.adapters import weights_fingerprint
+    from keras_transformer.use.adapt.warm_start import check_same_layers
 
     trained = initial.restore()
     check_same_layers(trained.model.config, description.model, may_differ=DROPOUTS)
@@ -280,8 +280,8 @@ def _initialization(
     init_from: str | os.PathLike | None, data_set: DataSet, base: Base | None
 ) -> "Callable[[keras.Model], None]":
     """Makes the function that initializes a new model from `init_from`, if given."""
-    from keras_transformer.training.adapters import copy_base
-    from keras_transformer.training.warm_start import carry_over
+    from keras_transformer.core.training.adapters import copy_base
+    from keras_transformer.use.adapt.warm_start import carry_over
 
     def warm_start(model: "keras.Model") -> None:
         trained = _opened(init_from).restore()
@@ -300,7 +300,7 @@ def _initialization(
 
 def _batches(data_set: DataSet, description: ModelDescription) -> "TrainingData":
     """Makes training batches of sentences of similar lengths."""
-    from keras_transformer.training.data import TrainingData
+    from keras_transformer.core.training.data import TrainingData
 
     training = description.training
     batches = data_set.training_batches(training.tokens_per_batch, training.seed)
@@ -311,7 +311,7 @@ def _packed_batches(
     data_set: DataSet, description: ModelDescription, replicas: int
 ) -> "TrainingData":
     """Makes training batches of one shape, for XLA."""
-    from keras_transformer.training.data import TrainingData
+    from keras_transformer.core.training.data import TrainingData
 
     training = description.training
     batches = data_set.packed_training_batches(
@@ -327,8 +327,8 @@ def _with_validation(
     data: "TrainingData", data_set: DataSet, description: ModelDescription, sample_sentences: int
 ) -> "TrainingData":
     """Adds data from the validation split, if there is one."""
-    from keras_transformer.attention.pictures import attention_images
-    from keras_transformer.evaluation.sample import SampleAnswers
+    from keras_transformer.kit.figures.pictures import attention_images
+    from keras_transformer.use.evaluate.sample import SampleAnswers
 
     metadata = data_set.metadata
     if "validation" not in metadata.splits:

@@ -1,6 +1,6 @@
 """Configurations with settings written as users type them."""
 
-from keras_transformer.config import parse_settings, replace_settings
+from keras_transformer.core.config import parse_settings, replace_settings
 
 
 def with_settings(model, training, settings):

@@ -143,7 +143,7 @@ def any_folder(request, tmp_path, monkeypatch):
     if request.param == "local":
         yield tmp_path
         return
-    from keras_transformer.files.paths import remove_folder
+    from keras_transformer.support.files.paths import remove_folder
     from tests import ram_files
 
     ram_files.make_folders_folders(monkeypatch)
@@ -156,7 +156,7 @@ def any_folder(request, tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def characters():
     """A vocabulary of ASCII characters, for both sides."""
-    from keras_transformer.vocabulary.pair import VocabularyPair
+    from keras_transformer.core.vocabulary.pair import VocabularyPair
     from tests.small_models import Characters
 
     return VocabularyPair(*[Characters()] * 2)

@@ -1,6 +1,6 @@
 """Compares and interrupts preparations, for their tests."""
 
-from pipelines import preparation
+from pipelines.prepare import preparation
 
 
 def contents(folder):

@@ -185,11 +185,11 @@ def make_model_dir(data_dir, model_dir, checkpoints, **other_sizes):
     """Makes a model directory with random weights; checkpoints: {step: (seed, validation loss)}."""
     import keras
 
-    from keras_transformer.config import TrainingConfig, TransformerConfig
-    from keras_transformer.model.transformer import Transformer
-    from keras_transformer.training.checkpoints import CheckpointStore
-    from keras_transformer.training.model_directory import ModelDescription, create_or_check
-    from pipelines.metadata import read_metadata
+    from keras_transformer.core.config import TrainingConfig, TransformerConfig
+    from keras_transformer.core.model.transformer import Transformer
+    from keras_transformer.core.training.checkpoints import CheckpointStore
+    from keras_transformer.core.training.model_directory import ModelDescription, create_or_check
+    from pipelines.prepare.metadata import read_metadata
 
     metadata = read_metadata(data_dir)
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.1}

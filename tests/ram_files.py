@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 from tensorflow.python.platform import gfile  # which TensorFlow's checkpoints use
 
-from keras_transformer.files.paths import RemotePath
+from keras_transformer.support.files.paths import RemotePath
 
 
 class RamPath(RemotePath):

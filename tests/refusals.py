@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from keras_transformer.errors import InputError
+from keras_transformer.support.errors import InputError
 
 
 @contextlib.contextmanager

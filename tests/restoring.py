@@ -1,7 +1,7 @@
 """A model in the layout of training, by its path."""
 
-from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.opening import open_model
+from keras_transformer.use.store.model_path import ModelPath
+from keras_transformer.use.store.opening import open_model
 
 
 def restore(path, checkpoint=None, adapter=None, adapter_scale=None):

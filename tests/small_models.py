@@ -7,26 +7,26 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
-from keras_transformer.documents.text_translator import TextTranslator
-from keras_transformer.model.transformer import Transformer
-from keras_transformer.search import search_loop
-from keras_transformer.search.beam_search import BeamSearch
-from keras_transformer.search.compiled_model import compile_model
-from keras_transformer.search.config import DecodingConfig, SearchSettings
-from keras_transformer.search.constraints import constrained_search
-from keras_transformer.search.engine import SearchResult
-from keras_transformer.search.ensemble import decode_target, ensemble_of
-from keras_transformer.search.graphs import SearchGraphs, token_log_probs
-from keras_transformer.search.greedy_search import GreedySearch
-from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.tensorflow_engine import TensorFlowEngine
-from keras_transformer.store.card import ModelCard
-from keras_transformer.store.decoding import search_settings
-from keras_transformer.training.checkpoint_files import CheckpointInfo
-from keras_transformer.training.model_directory import describe_unknown_training
-from keras_transformer.vocabulary.pair import VocabularyPair
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
+from keras_transformer.core.model.transformer import Transformer
+from keras_transformer.core.search import search_loop
+from keras_transformer.core.search.beam_search import BeamSearch
+from keras_transformer.core.search.compiled_model import compile_model
+from keras_transformer.core.search.config import DecodingConfig, SearchSettings
+from keras_transformer.core.search.constraints import constrained_search
+from keras_transformer.core.search.engines.engine import SearchResult
+from keras_transformer.core.search.engines.graphs import SearchGraphs, token_log_probs
+from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine
+from keras_transformer.core.search.ensemble import decode_target, ensemble_of
+from keras_transformer.core.search.greedy_search import GreedySearch
+from keras_transformer.core.search.sampling import Sampling
+from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+from keras_transformer.core.training.model_directory import describe_unknown_training
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.core.vocabulary.subwords import Subwords
+from keras_transformer.kit.documents.text_translator import TextTranslator
+from keras_transformer.use.store.card import ModelCard
+from keras_transformer.use.store.decoding import search_settings
 
 VOCAB_SIZE = 132
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.export import saved_model
-from keras_transformer.files.json_files import read_json, write_json
-from keras_transformer.importing.marian import import_marian
-from keras_transformer.training.adapters import adapted_layers, weights_fingerprint
-from keras_transformer.training.checkpoint_weights import read_variables
-from keras_transformer.training.checkpoints import CheckpointStore
-from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.model_directory import read_description
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
+from keras_transformer.core.training.adapters import adapted_layers, weights_fingerprint
+from keras_transformer.core.training.checkpoint_weights import read_variables
+from keras_transformer.core.training.checkpoints import CheckpointStore
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.kit.exchange import saved_model
+from keras_transformer.kit.exchange.marian import import_marian
+from keras_transformer.support.files.json_files import read_json, write_json
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.files import FileSource
 from pipelines.training import train_on
-from tests.importing import marian_files
+from tests.kit.exchange import marian_files
 from tests.refusals import check_line, refused
 from tests.restoring import restore
 
@@ -128,8 +128,8 @@ def test_an_interrupted_run_equals_an_uninterrupted_one(prepared, adapter, base,
 
 
 def test_the_base_may_be_a_mean_that_is_written(prepared, base, tmp_path):
-    from keras_transformer.training.checkpoint_files import choose_checkpoint
-    from keras_transformer.training.checkpoint_weights import average_checkpoints
+    from keras_transformer.core.training.checkpoint_files import choose_checkpoint
+    from keras_transformer.core.training.checkpoint_weights import average_checkpoints
 
     averaged = shutil.copytree(base, tmp_path / "base")
     choose_checkpoint(averaged, "average:2")

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.errors import InputError
-from keras_transformer.paper.tables import table_2, table_3, table_4
-from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
-from keras_transformer.search.config import DecodingConfig, SamplingConfig
-from keras_transformer.store.card import CARD, FORMAT_VERSION, read_card
-from keras_transformer.store.flat_card import FLAT_VERSION
-from keras_transformer.store.results import read_results, read_training
-from keras_transformer.training.checkpoint_files import CheckpointInfo
-from keras_transformer.training.checkpoints import CheckpointStore
-from keras_transformer.training.curves import _cut
-from keras_transformer.training.model_directory import read_description
-from keras_transformer.training.run_state import RunState
-from keras_transformer.training.step_sums import StepSums
-from pipelines import metadata
-from pipelines.metadata import read_metadata
+from keras_transformer.core.config import TransformerConfig
+from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
+from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+from keras_transformer.core.training.checkpoints import CheckpointStore
+from keras_transformer.core.training.curves import _cut
+from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.core.training.run_state import RunState
+from keras_transformer.core.training.step_sums import StepSums
+from keras_transformer.kit.paper.tables import table_2, table_3, table_4
+from keras_transformer.kit.paper.trained_rows import measured_table, read_measured, trained_row
+from keras_transformer.support.errors import InputError
+from keras_transformer.use.store.card import CARD, FORMAT_VERSION, read_card
+from keras_transformer.use.store.flat_card import FLAT_VERSION
+from keras_transformer.use.store.results import read_results, read_training
+from pipelines.prepare import metadata
+from pipelines.prepare.metadata import read_metadata
 from tests.refusals import check_line
 from tests.small_models import card_of
 

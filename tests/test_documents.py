@@ -13,7 +13,7 @@ from absl import flags
 import keras_transformer
 from bin.__main__ import PROGRAM_FILES
 from docs.site import pages
-from keras_transformer import presets
+from keras_transformer.core import presets
 from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
@@ -70,7 +70,7 @@ def test_named_files_exist(name):
 
 
 def test_named_tests_exist():
-    """A test is named by its file and function: `tests/training/test_step.py::test_...`."""
+    """A test is named by its file and function: `tests/core/training/test_step.py::test_...`."""
     named = set()
     for name in DOCUMENTS:
         named.update(re.findall(r"(tests/[\w/]+\.py)::(\w+)", text_of(name)))
@@ -220,7 +220,7 @@ def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part,
 
 def test_examples_of_docstrings_are_true():
     """Those of public names are run by tests/test_keras_objects.py."""
-    module = importlib.import_module("keras_transformer.search.constraints")
+    module = importlib.import_module("keras_transformer.core.search.constraints")
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)

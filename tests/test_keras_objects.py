@@ -20,10 +20,10 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.training.checkpoint_weights import read_checkpoint
-from keras_transformer.training.data import TrainingData
-from keras_transformer.training.loop import train
-from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.core.training.checkpoint_weights import read_checkpoint
+from keras_transformer.core.training.data import TrainingData
+from keras_transformer.core.training.loop import train
+from keras_transformer.core.training.loop_config import LoopConfig
 from tests.keras_harness import (
     check_int8,
     check_layer,
@@ -609,7 +609,7 @@ IMPORTS = [
     "import keras, keras_transformer",
     "import keras_transformer.layers, keras",
     "import keras_transformer, keras; keras_transformer.MaskedAccuracy",
-    "import keras, keras_transformer.training.losses",
+    "import keras, keras_transformer.core.training.losses",
 ]
 
 

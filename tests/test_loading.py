@@ -18,25 +18,25 @@ from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
 from keras_transformer import loading
-from keras_transformer.config import TransformerConfig
-from keras_transformer.export import saved_model
-from keras_transformer.export.ctranslate2 import export_ctranslate2
-from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.parsing.parser import Parser
-from keras_transformer.parsing.trees import parse_trees
-from keras_transformer.search import graphs as search_graphs
-from keras_transformer.search.config import TASKS, SamplingConfig
-from keras_transformer.serving.application import Service
-from keras_transformer.serving.limits import Limits
-from keras_transformer.store.ensemble import Ensemble
-from keras_transformer.translate.answers import Translation
-from keras_transformer.translate.minimum_risk import by_utility
-from pipelines.metadata import read_metadata, write_metadata
-from pipelines.vocabulary import learn_subwords
+from keras_transformer.core.config import TransformerConfig
+from keras_transformer.core.search.config import TASKS, SamplingConfig
+from keras_transformer.core.search.engines import graphs as search_graphs
+from keras_transformer.kit.exchange import saved_model
+from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
+from keras_transformer.kit.exchange.saved_model import export_saved_model
+from keras_transformer.kit.parsing.parser import Parser
+from keras_transformer.kit.parsing.trees import parse_trees
+from keras_transformer.kit.serving.application import Service
+from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.use.store.ensemble import Ensemble
+from keras_transformer.use.translate.answers import Translation
+from keras_transformer.use.translate.minimum_risk import by_utility
+from pipelines.prepare.metadata import read_metadata, write_metadata
+from pipelines.prepare.vocabulary import learn_subwords
+from tests.kit.serving.running import client_of
 from tests.program_fixtures import make_model_dir
 from tests.refusals import check_line, refused
 from tests.restoring import restore
-from tests.serving.running import client_of
 
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")

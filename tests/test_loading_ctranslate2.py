@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.search.config import SamplingConfig
-from keras_transformer.store.card import CARD
+from keras_transformer.core.search.config import SamplingConfig
+from keras_transformer.use.store.card import CARD
 from tests.program_fixtures import PAIRS
 from tests.refusals import check_line, refused
 

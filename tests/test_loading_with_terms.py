@@ -5,11 +5,11 @@ import math
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.export.ctranslate2 import export_ctranslate2
-from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.translate import terminology
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
+from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
+from keras_transformer.kit.exchange.saved_model import export_saved_model
+from keras_transformer.use.translate import terminology
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.files import FileSource
 from tests.program_fixtures import PAIRS, make_model_dir
 from tests.restoring import restore
 

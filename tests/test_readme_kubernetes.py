@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.training.addresses import own_addresses
+from keras_transformer.core.training.workers.addresses import own_addresses
 
 yaml = pytest.importorskip("yaml", reason="no PyYAML; install: pip install '.[test]'")
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,34 +12,34 @@ from pathlib import Path
 import pytest
 
 import keras_transformer.layers
-from keras_transformer.errors import DISTRIBUTION, install_command
-from keras_transformer.export.formats import FORMATS
+from keras_transformer.kit.exchange.formats import FORMATS
+from keras_transformer.support.errors import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 # pipelines may import these from keras_transformer: modules without TensorFlow, and the vocabulary.
 FOR_PIPELINES = (
-    "keras_transformer.confidence",
-    "keras_transformer.config",
-    "keras_transformer.documents",  # catalogues hold pairs, too
-    "keras_transformer.errors",
-    "keras_transformer.fields",
-    "keras_transformer.files.json_files",
-    "keras_transformer.files.locks",
-    "keras_transformer.files.paths",
-    "keras_transformer.files.reading",
-    "keras_transformer.files.replacing",
-    "keras_transformer.language_codes",
-    "keras_transformer.parsing.linearisation",
-    "keras_transformer.parsing.trees",
-    "keras_transformer.progress",
-    "keras_transformer.text_changes",
-    "keras_transformer.vocabulary.pair",
-    "keras_transformer.vocabulary.sentencepiece_models",
-    "keras_transformer.vocabulary.subwords",
-    "keras_transformer.vocabulary.terms",
-    "keras_transformer.vocabulary.wordpiece",
+    "keras_transformer.core.search.confidence",
+    "keras_transformer.core.config",
+    "keras_transformer.kit.documents",  # catalogues hold pairs, too
+    "keras_transformer.support.errors",
+    "keras_transformer.support.fields",
+    "keras_transformer.support.files.json_files",
+    "keras_transformer.support.files.locks",
+    "keras_transformer.support.files.paths",
+    "keras_transformer.support.files.reading",
+    "keras_transformer.support.files.replacing",
+    "keras_transformer.core.vocabulary.language_codes",
+    "keras_transformer.kit.parsing.linearisation",
+    "keras_transformer.kit.parsing.trees",
+    "keras_transformer.support.progress",
+    "keras_transformer.support.text_changes",
+    "keras_transformer.core.vocabulary.pair",
+    "keras_transformer.core.vocabulary.sentencepiece_models",
+    "keras_transformer.core.vocabulary.subwords",
+    "keras_transformer.core.vocabulary.terms",
+    "keras_transformer.core.vocabulary.wordpiece",
 )
 # The modules of pipelines that put data and model together: all that a program does.
 COMPOSED = (
@@ -49,7 +49,7 @@ COMPOSED = (
 # The package offers these under its own name, because its users import that: the names are looked
 # up at their first use, and nothing else in the library knows of them.
 OFFERING = "keras_transformer/__init__.py"
-OFFERED = ("pipelines.programs", "pipelines.data_set", "pipelines.sources")
+OFFERED = ("pipelines.programs", "pipelines.batches.data_set", "pipelines.sources.files")
 MAP = (ROOT / "docs/guides/code.md").read_text(encoding="utf-8").partition("## One training")[0]
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = re.findall(r"^      (\w+)/", MAP.partition("    pipelines/")[0], re.MULTILINE)
@@ -112,10 +112,10 @@ def test_flags_live_in_bin():
 
 # What these modules write is a command or the name of a recorded setting, and no error.
 WITH_COMMANDS = (
-    "keras_transformer/paper/tables.py",
-    "keras_transformer/paper/trained_rows.py",
-    "pipelines/beam.py",
-    "pipelines/data_writer.py",
+    "keras_transformer/kit/paper/tables.py",
+    "keras_transformer/kit/paper/trained_rows.py",
+    "pipelines/prepare/beam.py",
+    "pipelines/prepare/data_writer.py",
     "pipelines/evaluation.py",
 )
 
@@ -146,7 +146,7 @@ def test_tests_name_no_files_outside_the_repository():
 
 
 def test_configuration_imports_without_tensorflow():
-    module = "keras_transformer.export.formats, keras_transformer.presets"
+    module = "keras_transformer.kit.exchange.formats, keras_transformer.core.presets"
     program = f"import sys, {module}; print('tensorflow' in sys.modules or 'keras' in sys.modules)"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

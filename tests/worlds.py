@@ -41,8 +41,8 @@ def prepared(made_once):
     """A data directory with a few sentences; its test split has a blank and an overlong pair."""
 
     def make(folder):
-        from pipelines.preparation import PreparationConfig, prepare
-        from pipelines.sources import FileSource
+        from pipelines.prepare.preparation import PreparationConfig, prepare
+        from pipelines.sources.files import FileSource
 
         texts = {"train": PAIRS * 5, "test": [*PAIRS, ("", "nichts"), ("cat " * 40, "katze " * 40)]}
         files = {}
@@ -76,7 +76,7 @@ def exported(untrained, made_once):
     """A SavedModel with all signatures: the average of `untrained`'s checkpoints, with 2 beams."""
 
     def make(folder):
-        from keras_transformer.export.saved_model import export_saved_model
+        from keras_transformer.kit.exchange.saved_model import export_saved_model
         from tests.restoring import restore
 
         trained = restore(untrained, "average:2")
@@ -91,7 +91,7 @@ def for_ctranslate2(untrained, made_once):
     """A directory for CTranslate2: the average of `untrained`'s checkpoints, with 2 beams."""
 
     def make(folder):
-        from keras_transformer.export.ctranslate2 import export_ctranslate2
+        from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
         from tests.restoring import restore
 
         trained = restore(untrained, "average:2")
@@ -106,7 +106,7 @@ def trained_run(prepared, made_once):
     """A model directory from `train_on`: two steps of a small model on `prepared`, seed 3."""
 
     def make(folder):
-        from keras_transformer.training.loop_config import LoopConfig
+        from keras_transformer.core.training.loop_config import LoopConfig
         from pipelines.training import train_on
 
         settings = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
@@ -130,8 +130,8 @@ def steps_traced_once(traced_steps):
     Each call starts from the variables' initial values. Tracing takes most of the time of these
     short runs; tests that run programs as processes trace in each of them.
     """
-    from keras_transformer.training import loop, step
-    from keras_transformer.training.step import TrainingStep
+    from keras_transformer.core.training import loop, step
+    from keras_transformer.core.training.step import TrainingStep
 
     def step_of(model_config, training_config, strategy):
         configs = (model_config, training_config)

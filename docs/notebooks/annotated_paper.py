@@ -77,7 +77,7 @@ import tensorflow as tf
 from IPython.display import Markdown, display
 
 import keras_transformer as kt
-from keras_transformer.search.streams import share_cores
+from keras_transformer.core.search.engines.streams import share_cores
 
 share_cores()  # one operation on each core, which is faster for so small a model
 
@@ -298,7 +298,7 @@ show_source(kt.EncoderLayer.call, kt.DecoderLayer.call)
 # training: it computes activations again in the backward pass instead of keeping them.
 
 # %%
-from keras_transformer.model.stack import Stack
+from keras_transformer.core.model.stack import Stack
 
 show_source(Stack.__init__, Stack.call_layer, kt.Encoder.call, kt.Decoder.call)
 
@@ -466,7 +466,7 @@ show_table(["d_k", "dot product, ms", "additive, ms", "ratio"], rows)
 # heads. There are no biases.
 
 # %%
-from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.core.model.attention import MultiHeadAttention
 
 show_source(
     MultiHeadAttention.__init__,
@@ -530,7 +530,7 @@ assert {row[-1] for row in rows} == {f"{4 * 512 * 512:,}"}
 # self-attention of section 4.
 
 # %%
-from keras_transformer.model import masks
+from keras_transformer.core.model import masks
 
 show_source(kt.padding_mask, kt.causal_mask, masks.window_mask, masks.combine_masks)
 show_source(MultiHeadAttention._attention_mask)
@@ -664,7 +664,7 @@ show_table(["embeddings", "parameters of the base model"], rows)
 # PE_{(pos, 2i+1)} = \cos\left(pos / 10000^{2i/d_{model}}\right)$$
 
 # %%
-from keras_transformer.model.positions import frequencies
+from keras_transformer.core.model.positions import frequencies
 
 show_source(kt.sinusoids, frequencies)
 
@@ -704,7 +704,7 @@ assert all(np.ptp(np.diagonal(products, distance)) < 1e-3 for distance in range(
 # matrix rotates each pair of sine and cosine:
 
 # %%
-from keras_transformer.model.positions import shift_matrix
+from keras_transformer.core.model.positions import shift_matrix
 
 show_source(shift_matrix)
 rows = []
@@ -744,7 +744,7 @@ except kt.InputError as error:
 # and makes the sublayers.
 
 # %%
-from keras_transformer.model.transformer_layer import TransformerLayer
+from keras_transformer.core.model.transformer_layer import TransformerLayer
 
 show_source(
     TransformerLayer.__init__,
@@ -869,7 +869,7 @@ show_table(["seed", *(f"token {n}" for n in range(1, 9))], rows)
 # neighbourhood of $r$ words sees $r / 2$ to each side.
 
 # %%
-from keras_transformer.paper import tables as paper_tables
+from keras_transformer.kit.paper import tables as paper_tables
 
 _, text = paper_tables.table_1()
 display(Markdown("\n".join(line for line in text.splitlines() if line.startswith("|"))))
@@ -922,7 +922,7 @@ print(f"{prepared['pairs']['train']:,} pairs to train on, {prepared['pairs']['te
 # pieces.
 
 # %%
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.core.vocabulary.subwords import Subwords
 
 vocabulary = Subwords(FOLDER / "grammar" / "vocabulary.model")
 for text in (*short[0], "The squirrel has jumped."):
@@ -956,7 +956,7 @@ show_table(["sentences", "length of the target", "target tokens", "share of padd
 # the models, beside the paper's own estimate, which multiplies the time by what a GPU sustains.
 
 # %%
-from keras_transformer.paper.complexity import paper_training_costs
+from keras_transformer.kit.paper.complexity import paper_training_costs
 
 show_table(
     ["model", "steps", "counted FLOPs", "time x GPUs x rate", "share of the rate"],
@@ -1013,7 +1013,7 @@ plt.show()
 # each number, and draws a different mask on each replica.
 
 # %%
-from keras_transformer.model.dropout import keep_mask
+from keras_transformer.core.model.dropout import keep_mask
 
 show_source(kt.Dropout.call, keep_mask)
 layer = kt.PositionalEncoding(dropout=0.1)
@@ -1032,7 +1032,7 @@ assert np.allclose(trained_on[~dropped], used[~dropped] / 0.9, rtol=1e-4)
 # vocabulary of 100 in which all wrong tokens are equally probable.
 
 # %%
-from keras_transformer.training.losses import token_losses
+from keras_transformer.core.training.losses import token_losses
 
 show_source(token_losses)
 chances = np.linspace(0.3, 0.9999, 2000)
@@ -1055,7 +1055,7 @@ plt.show()
 # show both; more than 0.1 gains nothing.
 
 # %%
-from keras_transformer.paper import published
+from keras_transformer.kit.paper import published
 
 variations = [published.TABLE_3[name] for name in ("D3", "base", "D4")]
 show_table(
@@ -1068,7 +1068,7 @@ show_table(
 # on how a batch was filled up. We check this with random logits at the padding.
 
 # %%
-from keras_transformer.training.losses import token_weights
+from keras_transformer.core.training.losses import token_weights
 
 show_source(token_weights, kt.LabelSmoothedCrossEntropy.__call__)
 loss = kt.LabelSmoothedCrossEntropy(0.1)
@@ -1089,7 +1089,7 @@ assert np.isclose(alone, padded)
 # right*: at each position it sees the correct tokens before it, and has to predict the next one.
 
 # %%
-from keras_transformer.model.transformer import shift_right
+from keras_transformer.core.model.transformer import shift_right
 
 show_source(shift_right, kt.teacher_forcing)
 
@@ -1158,7 +1158,7 @@ show_table(
 # the reference is certainly right. These are the first ones that differ:
 
 # %%
-from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.use.evaluate.translation import translation_scores
 
 rows = list(zip(sources, answers, references, strict=True))
 different = [row for row in rows if row[1] != row[2]]
@@ -1201,7 +1201,7 @@ assert STEPS < FULL or written == searched.text
 # layer. `bin/attention.py` draws all heads of any model.
 
 # %%
-from keras_transformer.attention.views import attention_views
+from keras_transformer.kit.figures.views import attention_views
 
 views = attention_views(translator.attention(sources[0], references[0]))
 for view, layer in [*((view, "last") for view in views), (views[-1], "first")]:
@@ -1231,7 +1231,7 @@ for view, layer in [*((view, "last") for view in views), (views[-1], "first")]:
 # model. Both use these functions.
 
 # %%
-from keras_transformer.training import checkpoint_weights
+from keras_transformer.core.training import checkpoint_weights
 
 show_source(
     checkpoint_weights._read_average,
@@ -1313,10 +1313,10 @@ def shown(ids):
 # %%
 from typing import NamedTuple
 
-from keras_transformer.search import search_loop
-from keras_transformer.search.beam_search import BeamSearch
-from keras_transformer.search.config import DecodingConfig, SearchSettings
-from keras_transformer.search.length_penalty import length_penalty
+from keras_transformer.core.search import search_loop
+from keras_transformer.core.search.beam_search import BeamSearch
+from keras_transformer.core.search.config import DecodingConfig, SearchSettings
+from keras_transformer.core.search.length_penalty import length_penalty
 
 
 class Cache(NamedTuple):
@@ -1511,8 +1511,8 @@ def made_tree(label="S", depth=0):
 # A sentence, and the tokens that the model has to write for it:
 
 # %%
-from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.kit.parsing.linearisation import Linearisation
+from keras_transformer.kit.parsing.trees import parse_trees
 
 random.seed(1)
 trees = [made_tree() for _ in range(3000)]
@@ -1559,7 +1559,7 @@ print(tree.indented())
 # artificial.
 
 # %%
-from keras_transformer.parsing.parseval import score_sentence, summary, with_gold_tags
+from keras_transformer.kit.parsing.parseval import score_sentence, summary, with_gold_tags
 
 scores = []
 parses = parser.translate([" ".join(tree.words()) for tree in gold])
@@ -1630,7 +1630,7 @@ show_source(kt.GatedFeedForward.__init__, kt.GatedFeedForward.build, kt.GatedFee
 # are. We check this with one query and one key in many places.
 
 # %%
-from keras_transformer.model.positions import rotate
+from keras_transformer.core.model.positions import rotate
 
 show_source(rotate)
 query, key = np.random.randn(2, 1, 64).astype("float32")

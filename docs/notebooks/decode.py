@@ -44,7 +44,7 @@ import numpy as np
 from IPython.display import Markdown, display
 
 import keras_transformer as kt
-from keras_transformer.search.streams import share_cores
+from keras_transformer.core.search.engines.streams import share_cores
 
 share_cores()  # one operation on each core, which is faster for so small a model
 
@@ -146,7 +146,7 @@ print("score = log-probability / penalty, for all of them")
 # first one builds the graph.
 
 # %%
-from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.use.evaluate.translation import translation_scores
 
 rows, found, lists = [], {}, {}
 for size in (1, 2, 4, 8):
@@ -224,7 +224,7 @@ assert lengths == sorted(lengths)
 # We draw 20 translations at each temperature and show the first three different ones.
 
 # %%
-from keras_transformer.search.config import SamplingConfig
+from keras_transformer.core.search.config import SamplingConfig
 
 samplers, draws, rows = {}, {}, []
 for temperature in (0.3, 1.0, 1.5):

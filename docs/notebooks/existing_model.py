@@ -43,7 +43,7 @@ import numpy as np
 from IPython.display import Markdown, display
 
 import keras_transformer as kt
-from keras_transformer.search.streams import share_cores
+from keras_transformer.core.search.engines.streams import share_cores
 
 share_cores()  # one operation on each core, which is faster for so small a model
 
@@ -135,7 +135,7 @@ print(f"{STEPS} steps, loss {history['loss'][0]:.2f}")
 # the last id, and the decoder starts with it.
 
 # %%
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.core.vocabulary.subwords import Subwords
 
 HUB = FOLDER / "opus-mt-small"
 HUB.mkdir()
@@ -159,7 +159,7 @@ for stack in ("encoder", "decoder"):
 # %%
 from safetensors.numpy import save_file
 
-from keras_transformer.importing import hugging_face, marian_model
+from keras_transformer.kit.exchange import hugging_face, marian_model
 
 weights = {variable.path: variable.numpy() for variable in model.trainable_variables}
 halves = np.r_[0:128:2, 1:128:2]  # sines, cosines
@@ -192,7 +192,7 @@ show_table(["file", "bytes"], [[f.name, f"{f.stat().st_size:,}"] for f in sorted
 # and skip the comparison that follows.
 
 # %%
-from keras_transformer.importing.marian import import_marian
+from keras_transformer.kit.exchange.marian import import_marian
 
 BASE = FOLDER / "base"
 imported = import_marian(HUB, BASE)
@@ -205,7 +205,7 @@ print(*sorted(path.name for path in BASE.iterdir()), sep="\n")
 # matter.)
 
 # %%
-from keras_transformer.training.checkpoint_weights import restore_model
+from keras_transformer.core.training.checkpoint_weights import restore_model
 
 there, _ = restore_model(BASE)
 sentence = np.array([[*vocabulary.encode(["The old woman reads the book."])[0], 2]])
@@ -277,7 +277,7 @@ print(f"fine-tuned {tuned['perplexity']:.1f}, from random weights {from_scratch[
 # one model and one data directory.
 
 # %%
-from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.use.evaluate.translation import translation_scores
 
 
 def bleu(translator, data):

@@ -40,7 +40,7 @@ import numpy as np
 from IPython.display import Markdown, display
 
 import keras_transformer as kt
-from keras_transformer.search.streams import share_cores
+from keras_transformer.core.search.engines.streams import share_cores
 
 share_cores()  # one operation on each core, which is faster for so small a model
 
@@ -176,7 +176,7 @@ plt.show()
 # the test split: 100 is perfect, and below 10 little is right.
 
 # %%
-from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.use.evaluate.translation import translation_scores
 
 translator = kt.load(MODEL)
 sources, references = (side[:200] for side in data.text("test"))
@@ -220,7 +220,7 @@ assert "](https://example.com/)" in translated_page
 # of the source with the largest weight, averaged over the heads of the last layer.
 
 # %%
-from keras_transformer.attention.views import attention_views
+from keras_transformer.kit.figures.views import attention_views
 
 cross = attention_views(translator.attention(sources[0], answers[0]))[-1]
 figure, axes = plt.subplots(figsize=(5, 4))

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from keras_transformer.fields import Rule, options_of
+from keras_transformer.support.fields import Rule, options_of
 
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 CHOICES = "be one of "

@@ -132,7 +132,7 @@ def with_links(document: str, text: str | None = None) -> str:
             return f"tutorials/{Path(path).stem}.md"
         if path.startswith("docs/"):
             return path.removeprefix("docs/")
-        if path == "keras_transformer/paper/measured.json":
+        if path == "keras_transformer/kit/paper/measured.json":
             return "tables.md"
         if path.endswith(".py"):
             folder = ".".join(Path(path).parts[:-1])
@@ -247,7 +247,7 @@ def api_pages() -> dict[str, str]:
     text = "# The library's public names\n\n`import keras_transformer as kt`, and:\n\n"
     for name in sorted(keras_transformer.__all__, key=str.lower):
         if name == "PRESETS":  # a constant stands in the description of its module
-            target = "keras_transformer.presets"
+            target = "keras_transformer.core.presets"
         else:
             target = f"{getattr(keras_transformer, name).__module__}.{name}"
         text += f"- [`kt.{name}`][{target}]\n"

@@ -29,7 +29,7 @@ from docs.site.fields import (  # noqa: E402
     table,
     type_and_rule,
 )
-from keras_transformer.fields import options_of  # noqa: E402
+from keras_transformer.support.fields import options_of  # noqa: E402
 
 NOTICE = "<!-- Written by docs/site/reference.py: change what it describes, not this page. -->"
 # What the presets are counted for: the guide's small vocabulary, and section 5.1's.
@@ -79,7 +79,7 @@ def with_notice(page: str) -> str:
 
 
 def configuration_page() -> str:
-    from keras_transformer.config import TrainingConfig, TransformerConfig
+    from keras_transformer.core.config import TrainingConfig, TransformerConfig
 
     text = "# Configuration and presets\n\n"
     text += "`train --config NAME=VALUE`, `kt.train(..., NAME=VALUE)` and the two dataclasses take "
@@ -108,7 +108,7 @@ def fields_table(kind: type) -> str:
 
 
 def presets_section() -> str:
-    from keras_transformer.presets import PRESETS, preset
+    from keras_transformer.core.presets import PRESETS, preset
 
     names = ["num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "dropout"]
     counted = [f"Parameters, V {size:,}" for size in VOCABULARY_SIZES]
@@ -144,8 +144,8 @@ def origin_of(preset_name: str) -> str:
 
 
 def preparation_page() -> str:
-    from pipelines.preparation_config import PreparationConfig
-    from pipelines.source_options import SOURCES
+    from pipelines.prepare.preparation_config import PreparationConfig
+    from pipelines.sources.source_options import SOURCES
 
     text = "# What `kt.prepare` takes\n\n"
     text += "`kt.prepare(data_dir, dataset=..., NAME=VALUE)` and `prepare_data --data_dir=... "
@@ -174,13 +174,13 @@ def help_table(kind: type) -> str:
 
 
 def translator_page() -> str:
-    from keras_transformer.documents.text_translator import TextTranslator
+    from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
+    from keras_transformer.kit.documents.text_translator import TextTranslator
+    from keras_transformer.kit.parsing.parser import Parse, Parser
     from keras_transformer.loading import load
-    from keras_transformer.parsing.parser import Parse, Parser
-    from keras_transformer.search.config import DecodingConfig, SamplingConfig
-    from keras_transformer.store.export import FREE_IN_SAVED_MODEL
-    from keras_transformer.translate import answers
-    from keras_transformer.translate.translator import Translator
+    from keras_transformer.use.store.export import FREE_IN_SAVED_MODEL
+    from keras_transformer.use.translate import answers
+    from keras_transformer.use.translate.translator import Translator
 
     text = "# What `kt.load` takes and returns\n\n"
     text += f"```python\nkt.load{signature_of(load)}\n```\n\n"
@@ -193,17 +193,17 @@ def translator_page() -> str:
     text += " and ".join(f"`{name}`" for name in FREE_IN_SAVED_MODEL)
     text += " can be given; the others were fixed when it was made.\n\n"
     text += options_table(DecodingConfig)
-    text += "\n`sampling` takes a `SamplingConfig` of `keras_transformer.search.config`:\n\n"
+    text += "\n`sampling` takes a `SamplingConfig` of `keras_transformer.core.search.config`:\n\n"
     text += options_table(SamplingConfig)
     text += "\n## Methods and attributes\n\n"
     text += "Of a `Translator` "
-    text += "([reference](../../keras_transformer/translate/translator.py)):\n\n"
+    text += "([reference](../../keras_transformer/use/translate/translator.py)):\n\n"
     text += members(Translator)
     text += "\nA model that translates has a `TextTranslator`, a `Translator` "
-    text += "([reference](../../keras_transformer/documents/text_translator.py)) with:\n\n"
+    text += "([reference](../../keras_transformer/kit/documents/text_translator.py)) with:\n\n"
     text += members(TextTranslator)
     text += "\nA parsing model has a `Parser` "
-    text += "([reference](../../keras_transformer/parsing/parser.py)), which has:\n\n"
+    text += "([reference](../../keras_transformer/kit/parsing/parser.py)), which has:\n\n"
     text += members(Parser)
     text += "\n## Answers\n"
     of_translation = {name: said for name, said in comments(answers.Translation).items() if said}
@@ -227,7 +227,7 @@ def signature_of(function: Any) -> str:
 
 def options_table(kind: type) -> str:
     """The fields of a configuration of decoding, with the defaults of each task."""
-    from keras_transformer.search.config import TASKS, DecodingConfig
+    from keras_transformer.core.search.config import TASKS, DecodingConfig
 
     said = argument_texts(kind.__doc__)
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -287,10 +287,10 @@ def answer_table(kind: type, of_translation: dict[str, str]) -> str:
 
 
 def http_page() -> str:
-    from keras_transformer.serving.limits import OWN_MACHINE, Limits
-    from keras_transformer.serving.openapi import openapi_document
-    from keras_transformer.serving.responses import ErrorAnswer
-    from keras_transformer.serving.routes import REFUSALS, ROUTES
+    from keras_transformer.kit.serving.limits import OWN_MACHINE, Limits
+    from keras_transformer.kit.serving.openapi import openapi_document
+    from keras_transformer.kit.serving.responses import ErrorAnswer
+    from keras_transformer.kit.serving.routes import REFUSALS, ROUTES
 
     document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, Limits().rule)
     schemas = document["components"]["schemas"]

@@ -4,7 +4,7 @@ Every test that runs a program compares its result with these fields (tests/prog
 """
 
 from docs.site.fields import table
-from keras_transformer.export.formats import FORMATS
+from keras_transformer.kit.exchange.formats import FORMATS
 
 # Of a checkpoint: which weights were used. Those that are not known are left out.
 CHECKPOINT = {

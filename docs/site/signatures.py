@@ -98,8 +98,8 @@ def is_of_ids(name: str) -> bool:
 
 def summary(name: str) -> str:
     """The first sentence of the docstring, and what an export must be to have the signature."""
-    from keras_transformer.export.text_graphs import TextGraphs
-    from keras_transformer.search.graphs import SearchGraphs
+    from keras_transformer.core.search.engines.graphs import SearchGraphs
+    from keras_transformer.kit.exchange.text_graphs import TextGraphs
 
     graphs = SearchGraphs if is_of_ids(name) else TextGraphs
     first, _, _ = inspect.getdoc(getattr(graphs, name).python_function).partition("\n\n")
@@ -138,15 +138,15 @@ def row(tensor: Tensor, described: tuple[str, str], kind: str) -> list[str]:
 
 def traced() -> dict[str, Signature]:
     """Traces the graphs of a tiny model."""
-    from keras_transformer.config import TransformerConfig
-    from keras_transformer.export.text_graphs import TextGraphs
-    from keras_transformer.model.transformer import Transformer
-    from keras_transformer.search.compiled_model import compile_model
-    from keras_transformer.search.config import DecodingConfig, SearchSettings
-    from keras_transformer.search.ensemble import ensemble_of
-    from keras_transformer.search.graphs import SearchGraphs
-    from keras_transformer.vocabulary.pair import VocabularyPair
-    from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
+    from keras_transformer.core.config import TransformerConfig
+    from keras_transformer.core.model.transformer import Transformer
+    from keras_transformer.core.search.compiled_model import compile_model
+    from keras_transformer.core.search.config import DecodingConfig, SearchSettings
+    from keras_transformer.core.search.engines.graphs import SearchGraphs
+    from keras_transformer.core.search.ensemble import ensemble_of
+    from keras_transformer.core.vocabulary.pair import VocabularyPair
+    from keras_transformer.core.vocabulary.wordpiece import SPECIAL_WORDPIECES
+    from keras_transformer.kit.exchange.text_graphs import TextGraphs
 
     with tempfile.TemporaryDirectory() as folder:
         words = [*SPECIAL_WORDPIECES, *"abcdefgh"]

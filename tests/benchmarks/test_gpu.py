@@ -71,7 +71,10 @@ def test_commands_name_programs_and_flags_that_exist(gpu, small):
         text = (ROOT / program).read_text()
         if program.startswith("bin/"):
             files = [*ROOT.glob("bin/command*.py"), *ROOT.glob("keras_transformer/**/*config.py")]
-            files += [ROOT / "keras_transformer/fields.py", ROOT / "pipelines/evaluation.py"]
+            files += [
+                ROOT / "keras_transformer/support/fields.py",
+                ROOT / "pipelines/evaluation.py",
+            ]
             text += "".join(file.read_text() for file in files)
         for argument in arguments:
             if argument.startswith("--"):

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from keras_transformer import presets
+from keras_transformer.core import presets
 from tests.refusals import refused
 
 

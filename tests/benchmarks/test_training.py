@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from keras_transformer.errors import InputError
+from keras_transformer.support.errors import InputError
 from tests.refusals import refused
 
 

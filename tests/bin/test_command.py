@@ -9,7 +9,7 @@ import sys
 import pytest
 from absl import flags
 
-from keras_transformer.errors import InputError
+from keras_transformer.support.errors import InputError
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
 
@@ -32,7 +32,7 @@ command.run(main)
 LIBRARY = """
 import os, warnings
 from absl import logging
-from keras_transformer.errors import InputError
+from keras_transformer.support.errors import InputError
 
 os.write(2, b"native line\\n")
 logging.warning("line of its log")
@@ -49,7 +49,7 @@ def broken():
 
 def terminated():
     import signal
-    from keras_transformer.files.replacing import replacing
+    from keras_transformer.support.files.replacing import replacing
     with replacing("out") as file:
         file.write(b"a part")
         signal.raise_signal(signal.SIGTERM)
@@ -188,7 +188,7 @@ def test_settings_of_config_are_named_as_such(load_program):
 
 
 def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
-    from keras_transformer.search.config import DecodingConfig
+    from keras_transformer.core.search.config import DecodingConfig
 
     phrases = tmp_path / "phrases"
     phrases.write_text("a cat\n\n the dog \n")

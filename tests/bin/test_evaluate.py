@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from pipelines import evaluation
-from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata, write_metadata
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare.metadata import read_metadata, write_metadata
 from tests.refusals import check_line
 
 
@@ -35,16 +35,16 @@ def test_result(evaluated, prepared):
     assert len(translations) == 5 + 1
     assert translations[3] == ""
 
-    from keras_transformer.evaluation.translation import translation_scores
+    from keras_transformer.use.evaluate.translation import translation_scores
 
     wanted = translation_scores(translations[:5], DataSet.open(prepared).text("test")[1])
     assert {name: result[name] for name in wanted} == wanted
 
 
 def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
-    from keras_transformer.model.transformer import teacher_forcing
-    from keras_transformer.training.checkpoint_weights import restore_model
-    from keras_transformer.training.metrics import MaskedPerplexity
+    from keras_transformer.core.model.transformer import teacher_forcing
+    from keras_transformer.core.training.checkpoint_weights import restore_model
+    from keras_transformer.core.training.metrics import MaskedPerplexity
 
     done, _ = evaluated
     model, _ = restore_model(untrained)
@@ -69,7 +69,7 @@ def test_robustness_is_shown_as_a_table(call_program, prepared, untrained):
 @pytest.mark.slow  # searches once for each alpha; the choice has tests of its own
 def test_alpha_is_chosen_and_remembered(call_program, prepared, untrained, tmp_path, monkeypatch):
     import keras_transformer as kt
-    from keras_transformer.evaluation import length_penalty
+    from keras_transformer.use.evaluate import length_penalty
 
     monkeypatch.setattr(length_penalty, "ALPHAS", (0.0, 1.5))
     monkeypatch.setattr(evaluation, "CHOOSING_SPLIT", "test")  # this data has no other

@@ -4,8 +4,8 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_transformer.export import saved_model
-from keras_transformer.export.web.page import RUNTIME
+from keras_transformer.kit.exchange import saved_model
+from keras_transformer.kit.exchange.web.page import RUNTIME
 from tests.refusals import check_line
 
 

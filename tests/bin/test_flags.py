@@ -3,7 +3,7 @@
 import pytest
 from absl import flags
 
-from pipelines import preparation
+from pipelines.prepare import preparation
 from tests import refusals
 from tests.program_fixtures import loaded
 from tests.refusals import check_line

@@ -4,9 +4,9 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_transformer.export import saved_model
-from keras_transformer.store.card import CARD
-from tests.importing import marian_files
+from keras_transformer.kit.exchange import saved_model
+from keras_transformer.use.store.card import CARD
+from tests.kit.exchange import marian_files
 from tests.refusals import check_line
 from tests.restoring import restore
 

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from keras_transformer.paper.published import TABLE_3
+from keras_transformer.kit.paper.published import TABLE_3
 from tests.refusals import check_line
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_transformer.parsing.trees import clean, parse_trees
+from keras_transformer.kit.parsing.trees import clean, parse_trees
 from tests.refusals import check_line
 
 NOUNS, VERBS = ("dog", "cat", "cell"), ("barks", "sleeps", "grows")

@@ -130,7 +130,7 @@ def test_the_default_vocabulary_size_is_no_exception(call_program, text):
 
 def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    monkeypatch.delitem(sys.modules, "pipelines.beam", raising=False)
+    monkeypatch.delitem(sys.modules, "pipelines.prepare.beam", raising=False)
     data_dir = tmp_path / "data"
     done = call_program("prepare_data", *words(dataset="grammar", runner="beam", data_dir=data_dir))
     assert done.code == 1 and not data_dir.exists()

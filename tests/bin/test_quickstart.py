@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.store.card import CARD
+from keras_transformer.use.store.card import CARD
 
 
 def run_quickstart(call_program, folder, *flags):
@@ -26,7 +26,7 @@ def read_card(export):
 @pytest.fixture
 def no_graphs(monkeypatch):
     """Returns a function: from then on, exports have no graphs, whose tracing takes long."""
-    from keras_transformer.export import saved_model
+    from keras_transformer.kit.exchange import saved_model
 
     return lambda: monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})
 

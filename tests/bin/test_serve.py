@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.serving import server
-from keras_transformer.serving.limits import OWN_MACHINE, Limits
+from keras_transformer.kit.serving import server
+from keras_transformer.kit.serving.limits import OWN_MACHINE, Limits
 from tests.program_fixtures import foreign_lines, without_greeting
 from tests.refusals import check_line
 

@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
-from keras_transformer.errors import InputError
-from keras_transformer.paper.trained_rows import trained_row
-from keras_transformer.presets import preset
-from keras_transformer.store.results import write_results
-from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from keras_transformer.core.presets import preset
+from keras_transformer.core.training.model_directory import ModelDescription, create_or_check
+from keras_transformer.kit.paper.trained_rows import trained_row
+from keras_transformer.support.errors import InputError
+from keras_transformer.use.store.results import write_results
 from tests.configurations import with_settings
 from tests.program_fixtures import PAIRS
 from tests.refusals import check_line, refused
@@ -20,8 +20,8 @@ SCORES = {"bleu": 10.0, "perplexity": 30.0, "step": 5}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data directory with a validation split."""
-    from pipelines.preparation import PreparationConfig, prepare
-    from pipelines.sources import FileSource
+    from pipelines.prepare.preparation import PreparationConfig, prepare
+    from pipelines.sources.files import FileSource
 
     folder = tmp_path_factory.mktemp("sweep")
     for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):

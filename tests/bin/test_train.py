@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from absl import flags
 
-from keras_transformer.config import TrainingConfig
-from keras_transformer.export import saved_model
-from keras_transformer.training.device_config import DeviceConfig
-from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.model_directory import read_description
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
+from keras_transformer.core.config import TrainingConfig
+from keras_transformer.core.training.device_config import DeviceConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.kit.exchange import saved_model
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.files import FileSource
 from tests.processes import ROOT
 from tests.refusals import check_line
 from tests.restoring import restore

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.training.checkpoint_weights import read_checkpoint
-from keras_transformer.training.checkpoints import CheckpointStore
+from keras_transformer.core.training.checkpoint_weights import read_checkpoint
+from keras_transformer.core.training.checkpoints import CheckpointStore
 from tests.program_fixtures import SEED
 from tests.refusals import check_line
 
@@ -44,8 +44,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    from pipelines.preparation import PreparationConfig, prepare
-    from pipelines.sources import GrammarSource
+    from pipelines.prepare.preparation import PreparationConfig, prepare
+    from pipelines.sources.files import GrammarSource
 
     folder = tmp_path_factory.mktemp("grammar") / "data"
     prepare(GrammarSource(600, 1), folder, PreparationConfig(vocab_size=400, max_length=64, seed=1))

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.training.checkpoint_weights import read_checkpoint
-from keras_transformer.training.checkpoints import CheckpointStore
+from keras_transformer.core.training.checkpoint_weights import read_checkpoint
+from keras_transformer.core.training.checkpoints import CheckpointStore
 from tests.free_ports import free_addresses
 from tests.refusals import check_line
 
@@ -23,8 +23,8 @@ PATIENCE = 300  # seconds, on a machine under load
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    from pipelines.preparation import PreparationConfig, prepare
-    from pipelines.sources import FileSource
+    from pipelines.prepare.preparation import PreparationConfig, prepare
+    from pipelines.sources.files import FileSource
 
     folder = tmp_path_factory.mktemp("letters")
     rng = np.random.default_rng(0)

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.config import TrainingConfig
-from keras_transformer.documents import document_file, lines
-from tests.documents.archives import archive, content_of
+from keras_transformer.core.config import TrainingConfig
+from keras_transformer.kit.documents import document_file, lines
+from tests.kit.documents.archives import archive, content_of
 from tests.refusals import check_line
 
 LINES = ["the cat", "", "a dog ran", "😀 Ω", "x" * 500, "\u2028 \x07 odd"]

@@ -7,8 +7,8 @@ import pytest
 
 from bin.__main__ import PROGRAM_FILES
 from docs.site import fields, reference, results, signatures
-from keras_transformer.config import TransformerConfig
-from keras_transformer.fields import Rule
+from keras_transformer.core.config import TransformerConfig
+from keras_transformer.support.fields import Rule
 
 PAGES = reference.pages()
 COMPOSED = {"up_to_40_words", "table1", "table2", "table3", "table4"}  # of a word and a number

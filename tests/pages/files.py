@@ -3,9 +3,9 @@
 import gzip
 from pathlib import Path
 
-from pipelines.sources import GrammarSource
-from tests.documents.archives import archive
-from tests.importing.marian_files import write_model, write_vocabulary
+from pipelines.sources.files import GrammarSource
+from tests.kit.documents.archives import archive
+from tests.kit.exchange.marian_files import write_model, write_vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (

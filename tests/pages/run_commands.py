@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.importing import hugging_face_files, loopback_hub
+from tests.kit.exchange import hugging_face_files, loopback_hub
 from tests.pages import files, fork_server, small
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -51,7 +51,7 @@ WORDS_NOT_RUN = {
 SAMPLES_NOT_RUN = {
     "nvidia.cublas": "NVIDIA's libraries are not installed",
     "tensorflow_serving": "TF Serving is another server",
-    '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/model/test_jax.py uses it",
+    '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/core/model/test_jax.py uses it",
 }
 # Replacements (pattern, text) in the arguments of programs, and in samples.
 WORDS = (

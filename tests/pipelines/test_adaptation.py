@@ -10,15 +10,15 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.opening import open_model
-from keras_transformer.training.adapters import adapter_matrices, random_states
-from keras_transformer.training.checkpoint_weights import read_variables
-from keras_transformer.training.correction_learner import CorrectionLearner
-from keras_transformer.training.learning_config import LearningConfig
+from keras_transformer.core.training.adapters import adapter_matrices, random_states
+from keras_transformer.core.training.checkpoint_weights import read_variables
+from keras_transformer.use.adapt.correction_learner import CorrectionLearner
+from keras_transformer.use.adapt.learning_config import LearningConfig
+from keras_transformer.use.store.model_path import ModelPath
+from keras_transformer.use.store.opening import open_model
 from pipelines.adaptation import adapt, config_of, opened_adaptation
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.files import FileSource
 from tests.program_fixtures import PAIRS
 from tests.refusals import refused
 from tests.restoring import restore

@@ -7,17 +7,17 @@ from collections import Counter
 import pytest
 import tensorflow as tf
 
-from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.text_changes import with_typos
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import augmentation, sharding, term_annotation
-from pipelines.augmentation import changed, changed_copies
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.selection import SelectionConfig, select
-from pipelines.sources import FileSource
-from pipelines.term_annotation import unmarked
-from pipelines.treebank import TreebankSource
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.parsing.linearisation import Linearisation
+from keras_transformer.support.text_changes import with_typos
+from pipelines.prepare import augmentation, sharding, term_annotation
+from pipelines.prepare.augmentation import changed, changed_copies
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.prepare.selection import SelectionConfig, select
+from pipelines.prepare.term_annotation import unmarked
+from pipelines.sources.files import FileSource
+from pipelines.sources.treebank import TreebankSource
 from tests.data_folders import contents
 from tests.refusals import refused
 

@@ -6,16 +6,16 @@ import time
 import numpy as np
 import pytest
 
-from keras_transformer.documents.corrections import Corrections
-from keras_transformer.errors import InputError
-from keras_transformer.language_codes import Direction
-from keras_transformer.languages import ModelLanguages
+from keras_transformer.core.search.weights import read_weights, variables_of
+from keras_transformer.core.vocabulary.language_codes import Direction
+from keras_transformer.kit.documents.memory.corrections import Corrections
 from keras_transformer.loading import translator_of
-from keras_transformer.search.weights import read_weights, variables_of
-from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.opening import open_model
-from keras_transformer.training.correction_learner import CorrectionLearner
-from keras_transformer.training.learning_config import LearningConfig
+from keras_transformer.support.errors import InputError
+from keras_transformer.use.adapt.correction_learner import CorrectionLearner
+from keras_transformer.use.adapt.learning_config import LearningConfig
+from keras_transformer.use.store.languages import ModelLanguages
+from keras_transformer.use.store.model_path import ModelPath
+from keras_transformer.use.store.opening import open_model
 from pipelines import background_learning
 from pipelines.adaptation import opened_adaptation
 from pipelines.background_learning import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import batching
+from pipelines.batches import batching
 
 LONGEST = 40
 BUDGET = 120

@@ -4,16 +4,16 @@ import gzip
 
 import pytest
 
-from pipelines import sharding
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sharding import Sharding
-from pipelines.sources import FileSource, GrammarSource
+from pipelines.prepare import sharding
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.prepare.sharding import Sharding
+from pipelines.sources.files import FileSource, GrammarSource
 from tests.data_folders import contents, interrupt
 from tests.refusals import refused
 
 pytest.importorskip("apache_beam", reason="install: pip install '.[beam]'")
-from pipelines.beam import training_writer
+from pipelines.prepare.beam import training_writer
 
 pytestmark = pytest.mark.slow  # another engine
 CONFIG = PreparationConfig(vocab_size=290, max_length=40)

@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines import sharding
-from pipelines.data_files import check_records
-from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sharding import frames, serialized_example
-from pipelines.sources import FileSource
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare import sharding
+from pipelines.prepare.data_files import check_records
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.prepare.sharding import frames, serialized_example
+from pipelines.sources.files import FileSource
 from tests.data_folders import contents
 from tests.mutations import mutations
 from tests.refusals import refused

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from pipelines.data_files import named_as_data, text_files
+from pipelines.prepare.data_files import named_as_data, text_files
 
 
 def test_names_of_data_files(any_folder):

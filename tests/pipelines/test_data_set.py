@@ -4,10 +4,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.data_set import DataSet
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.files import FileSource
 from tests.refusals import refused
 
 WORDS = ["dog", "cat", "house", "tree", "bird", "fish", "red", "blue", "green", "sees", "eats"]

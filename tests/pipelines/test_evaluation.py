@@ -6,16 +6,16 @@ import shutil
 
 import pytest
 
-from keras_transformer.evaluation import calibration
-from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
-from keras_transformer.store.model_path import ModelPath
-from keras_transformer.store.opening import open_model
-from keras_transformer.store.results import read_results, write_calibration
+from keras_transformer.support.files.reading import file_digest
+from keras_transformer.use.evaluate import calibration
+from keras_transformer.use.store.model_path import ModelPath
+from keras_transformer.use.store.opening import open_model
+from keras_transformer.use.store.results import read_results, write_calibration
 from pipelines import evaluation
-from pipelines.data_set import DataSet
+from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.metadata import read_metadata, write_metadata
+from pipelines.prepare.metadata import read_metadata, write_metadata
 from tests.refusals import refused
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 
-from keras_transformer.config import EOS_ID
-from pipelines import ibm_model_1
-from pipelines.ibm_model_1 import translation_table
+from keras_transformer.core.config import EOS_ID
+from pipelines.prepare import ibm_model_1
+from pipelines.prepare.ibm_model_1 import translation_table
 
 # A dictionary of ten words, and target 30, which comes in every sentence; in any order.
 DICTIONARY = {source: source + 10 for source in range(10, 20)}

@@ -6,19 +6,19 @@ import re
 import pytest
 
 from keras_transformer import prepare
-from keras_transformer.language_codes import Direction
-from pipelines.augmentation import augment
-from pipelines.data_set import DataSet
+from keras_transformer.core.vocabulary.language_codes import Direction
+from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.file_options import FileOptions, file_source
-from pipelines.many_languages import (
+from pipelines.prepare.augmentation import augment
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.selection import SelectionConfig, select, temperature_weights
+from pipelines.sources.file_options import FileOptions, file_source
+from pipelines.sources.many_languages import (
     code_languages,
     source_of_files,
     source_of_parallel_text,
     with_codes,
 )
-from pipelines.metadata import read_metadata
-from pipelines.selection import SelectionConfig, select, temperature_weights
 from tests.program_fixtures import make_model_dir
 from tests.refusals import refused
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import tensorflow as tf
 
-from pipelines.data_set import DataSet
-from pipelines.metadata import Metadata, SplitInfo, read_metadata, write_metadata
-from pipelines.sharding import serialized_example
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare.metadata import Metadata, SplitInfo, read_metadata, write_metadata
+from pipelines.prepare.sharding import serialized_example
 from tests.refusals import refused
 
 SHARD = "train-00000-of-00001.tfrecord"

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import batching
-from pipelines.metadata import SplitInfo
-from pipelines.packing import (
+from pipelines.batches import batching
+from pipelines.batches.packing import (
     PREFETCHED_BATCHES,
     BatchShape,
     Lengths,
@@ -18,6 +17,7 @@ from pipelines.packing import (
     pack,
     packed_epochs,
 )
+from pipelines.prepare.metadata import SplitInfo
 from tests.pipelines.test_batching import write
 
 ROW = Lengths(64, 64)

@@ -2,10 +2,10 @@ import gzip
 
 import pytest
 
-from keras_transformer.language_codes import Direction
-from keras_transformer.languages import ModelLanguages
-from pipelines.pair_files import check_pair_file, read_memory, read_pairs
-from pipelines.sources import FileSource
+from keras_transformer.core.vocabulary.language_codes import Direction
+from keras_transformer.use.store.languages import ModelLanguages
+from pipelines.sources.files import FileSource
+from pipelines.sources.pair_files import check_pair_file, read_memory, read_pairs
 from tests.refusals import refused
 
 MEMORY = """<?xml version="1.0" encoding="{encoding}"?>

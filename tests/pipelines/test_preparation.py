@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from tensorflow_text import SentencepieceTokenizer
 
-from keras_transformer.config import EOS_ID
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import data_writer, preparation, sharding, vocabulary
-from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sharding import Sharding
-from pipelines.sources import FileSource
-from pipelines.vocabulary import PairEncoder
+from keras_transformer.core.config import EOS_ID
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare import data_writer, preparation, sharding, vocabulary
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.prepare.sharding import Sharding
+from pipelines.prepare.vocabulary import PairEncoder
+from pipelines.sources.files import FileSource
 from tests.data_folders import contents, interrupt, kill
 from tests.refusals import refused
 
@@ -305,7 +305,7 @@ import os, runpy, signal, sys
 name, last, calls = sys.argv[1], int(sys.argv[2]), []
 del sys.argv[:3]
 sys.path[:0] = [os.path.dirname(sys.argv[0]), {root!r}]
-from pipelines import sharding
+from pipelines.prepare import sharding
 sharding.BLOCK_PAIRS, sharding._PAIRS_PER_SHARD = 60, 75
 method = getattr(sharding.Sharding, name)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.training import loop
-from pipelines.data_set import DataSet
+from keras_transformer.core.training import loop
+from pipelines.batches.data_set import DataSet
 from tests.refusals import refused
 
 PAIRS = [

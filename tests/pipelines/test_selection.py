@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import selection, sharding, sources
-from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.selection import SelectionConfig, first_occurrences, select
-from pipelines.sources import FileSource
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare import selection, sharding
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.prepare.selection import SelectionConfig, first_occurrences, select
+from pipelines.sources import sources
+from pipelines.sources.files import FileSource
 from tests.refusals import refused
 
 WORDS = ["Dog", "dog", "ΣΚΎΛΟΣ", "собака", "犬", "12", "1,000", "٣", "!", "Straße", "ー", "µ"]

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 import tensorflow as tf
 
-from pipelines import sharding
-from pipelines.sharding import Sharding, serialized_example
+from pipelines.prepare import sharding
+from pipelines.prepare.sharding import Sharding, serialized_example
 from tests.data_folders import interrupt
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.fields import options_of
-from keras_transformer.parsing.linearisation import Linearisation
-from pipelines.preparation import prepare
-from pipelines.preparation_config import PreparationConfig
-from pipelines.source_options import OPTION_NAMES, SOURCES, make_source
-from pipelines.sources import FileSource, GrammarSource
-from pipelines.treebank import TreebankSource
+from keras_transformer.kit.parsing.linearisation import Linearisation
+from keras_transformer.support.fields import options_of
+from pipelines.prepare.preparation import prepare
+from pipelines.prepare.preparation_config import PreparationConfig
+from pipelines.sources.files import FileSource, GrammarSource
+from pipelines.sources.source_options import OPTION_NAMES, SOURCES, make_source
+from pipelines.sources.treebank import TreebankSource
 from tests.refusals import refused
 
 TREES = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)))\n" * 9

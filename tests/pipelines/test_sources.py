@@ -8,10 +8,10 @@ import pytest
 import tensorflow_datasets as tfds
 
 import keras_transformer as kt
-from pipelines.data_set import DataSet
-from pipelines.sources import FileSource, GrammarSource
-from pipelines.text_files import matching_files, read_lines
-from pipelines.tfds_source import TfdsSource
+from pipelines.batches.data_set import DataSet
+from pipelines.sources.files import FileSource, GrammarSource
+from pipelines.sources.text_files import matching_files, read_lines
+from pipelines.sources.tfds_source import TfdsSource
 from tests.refusals import refused
 
 

@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from keras_transformer.vocabulary.terms import Term
-from pipelines import term_annotation
-from pipelines.term_annotation import TermLexicon, marked, unmarked
+from keras_transformer.core.vocabulary.terms import Term
+from pipelines.prepare import term_annotation
+from pipelines.prepare.term_annotation import TermLexicon, marked, unmarked
 
 ADJECTIVES = {"red": "roter", "wooden": "hölzerner", "yellow": "gelber"}
 NOUNS = {"dog": "Hund", "garden": "Garten", "house": "Haus"}

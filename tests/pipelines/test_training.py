@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.core.model.transformer import Transformer
+from keras_transformer.core.training import loop
+from keras_transformer.core.training.device_config import DeviceConfig
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.loading import load
-from keras_transformer.model.transformer import Transformer
-from keras_transformer.training import loop
-from keras_transformer.training.device_config import DeviceConfig
-from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.model_directory import read_description
-from pipelines.data_set import DataSet
+from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.metadata import read_metadata, write_metadata
+from pipelines.prepare.metadata import read_metadata, write_metadata
 from pipelines.training import train_on
 from tests.processes import ROOT
 from tests.program_fixtures import make_model_dir
@@ -221,7 +221,7 @@ def test_a_model_directory_must_have_a_name_and_be_free(prepared, tmp_path, monk
 def test_wrong_arguments_are_refused_before_tensorflow_is_imported(prepared):
     program = """
 import sys
-from keras_transformer.errors import InputError
+from keras_transformer.support.errors import InputError
 from pipelines.training import train_on
 try:
     train_on(sys.argv[1], "nowhere", settings={"width": 3})

@@ -3,12 +3,12 @@ import gzip
 import numpy as np
 import pytest
 
-from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.treebank import TreebankSource
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.parsing.linearisation import Linearisation
+from pipelines.batches.data_set import DataSet
+from pipelines.prepare.metadata import read_metadata
+from pipelines.prepare.preparation import PreparationConfig, prepare
+from pipelines.sources.treebank import TreebankSource
 from tests.refusals import refused
 
 TRAIN = """

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from keras_transformer.vocabulary.subwords import Subwords
-from pipelines import vocabulary
-from pipelines.vocabulary import adopt_subwords, learn_subwords
+from keras_transformer.core.vocabulary.subwords import Subwords
+from pipelines.prepare import vocabulary
+from pipelines.prepare.vocabulary import adopt_subwords, learn_subwords
 from tests.refusals import refused
 
 TEXT = [

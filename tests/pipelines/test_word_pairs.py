@@ -1,7 +1,7 @@
 import random
 
-from pipelines import word_pairs
-from pipelines.word_pairs import frequent_word_pairs, sample_step
+from pipelines.prepare import word_pairs
+from pipelines.prepare.word_pairs import frequent_word_pairs, sample_step
 
 DICTIONARY = {"dog": "Hund", "cat": "Katze", "house": "Haus", "don't": "nicht", "big": "groß"}
 NAMES = [*DICTIONARY]

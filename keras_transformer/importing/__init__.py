@@ -1,1 +1,0 @@
-"""Imports models trained by other toolkits."""

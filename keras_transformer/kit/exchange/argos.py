@@ -1,0 +1,156 @@
+"""A trained model as packages for Argos Translate, which LibreTranslate uses.
+
+A package is a zip file with one folder: metadata.json, the CTranslate2 directory `model`, and
+sentencepiece.model. It translates in one direction, so a model with several directions becomes
+several packages. Argos Translate splits sentences itself, and chooses the search options.
+
+What it does not support is left to CTranslate2 or SentencePiece:
+
+- The language code at the beginning of sources (language_codes.py) is CTranslate2's source BOS.
+- Source and target share one SentencePiece model, which splits sources and joins target pieces. If
+  each side has its own, it is the source's: pieces that it lacks are joined as they are spelled.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.core.model.transformer import Transformer
+from keras_transformer.core.vocabulary.language_codes import Direction, code_of, is_language
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.core.vocabulary.sentencepiece_models import split_numbered
+from keras_transformer.core.vocabulary.subwords import Subwords
+from keras_transformer.kit.exchange.ctranslate2 import ctranslate2_spec
+from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.support.errors import require
+from keras_transformer.use.store.card import ModelCard
+from keras_transformer.use.store.languages import ModelLanguages, name_of, primary
+
+ARGOS_VERSION = "1.9"  # the version of Argos Translate that packages are for
+
+
+def export_argos(
+    model: Transformer,
+    vocabularies: VocabularyPair,
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+    directions: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Writes a package for each direction, and a model card.
+
+    Args:
+        model: the Transformer.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card.
+        overwrite: whether to replace an earlier export in `export_dir`.
+        directions: the directions to package, such as "en-de", which the model was trained for, if
+            it knows its directions; all of them by default.
+
+    Returns:
+        {"argos": the package files, "bytes"}.
+
+    Raises:
+        InputError: as for `export_ctranslate2`; for WordPiece, which Argos Translate does not
+            support; for a model whose decoder reads codes; or if the directions are unknown, or not
+            the model's.
+    """
+    rule = "must not have decoder_reads_code in an Argos package; format=ctranslate2 supports it"
+    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
+    pieces = sentencepiece_model(vocabularies.source)
+    chosen = packages(card, directions)
+    spec, card = ctranslate2_spec(model, vocabularies, card)
+    languages = card.languages
+    has_codes = languages is not None and languages.has_codes
+
+    def write(folder: Path) -> None:
+        for direction in chosen:
+            if has_codes:
+                spec.config.bos_token = code_of(direction.target)
+                spec.config.add_source_bos = True
+            with tempfile.TemporaryDirectory() as content:
+                (Path(content) / "model").mkdir()
+                spec.save(str(Path(content) / "model"))
+                (Path(content) / "sentencepiece.model").write_bytes(pieces)
+                metadata = json.dumps(metadata_of(direction, card), ensure_ascii=False, indent=2)
+                (Path(content) / "metadata.json").write_text(metadata + "\n", encoding="utf-8")
+                write_zip(Path(content), folder / f"{package_name(direction)}.argosmodel")
+
+    size = write_export(write, export_dir, card, overwrite)
+    files = [f"{export_dir}/{package_name(direction)}.argosmodel" for direction in chosen]
+    return {"argos": files, "bytes": size}
+
+
+def sentencepiece_model(vocabulary: Subwords) -> bytes:
+    """Returns the SentencePiece model of a vocabulary.
+
+    Raises:
+        InputError: for WordPiece, which has none.
+    """
+    rule = "must be a SentencePiece model, as Argos Translate requires"
+    require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
+    content = vocabulary.file.read_bytes()
+    return content if vocabulary.kind == "bpe" else split_numbered(content)[1]
+
+
+def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:
+    """Returns the directions to package; see `export_argos`."""
+    languages = card.languages
+    known = {} if languages is None else {str(each): each for each in languages.directions}
+    if directions is None:
+        rule = "must be given, such as en-de, as the model does not know its languages"
+        require(known, "directions", rule, "none")
+        return list(known.values())
+    chosen = []
+    for name in directions:
+        source, _, target = name.partition("-")
+        direction = known.get(name, Direction(source, target))
+        is_pair = is_language(direction.source) and is_language(direction.target)
+        require(is_pair, "directions", "must be SOURCE-TARGET, such as en-de", repr(name))
+        rule = f"must be directions that the model was trained for: {', '.join(known)}"
+        require(not known or _is_trained(direction, languages), "directions", rule, repr(name))
+        if languages is not None and languages.has_codes:
+            rule = f"must have a target of the model: {', '.join(languages.targets)}"
+            require(direction.target in languages.targets, "directions", rule, repr(name))
+        chosen.append(direction)
+    is_many = languages is not None and languages.has_codes
+    rule = "must be a single one if the model has one direction, and must not repeat"
+    is_right = len(set(chosen)) == len(chosen) and (is_many or len(chosen) == 1)
+    require(is_right, "directions", rule, ",".join(directions))
+    return chosen
+
+
+def _is_trained(direction: Direction, languages: ModelLanguages) -> bool:
+    """Whether a model was trained for a direction; "en-US" counts as "en"."""
+    trained = [(primary(each.source), primary(each.target)) for each in languages.directions]
+    return (primary(direction.source), primary(direction.target)) in trained
+
+
+def package_name(direction: Direction) -> str:
+    """Returns Argos Translate's name for a package with this direction."""
+    return f"translate-{direction.source}_{direction.target}"
+
+
+def metadata_of(direction: Direction, card: ModelCard) -> dict[str, Any]:
+    """Returns the content of metadata.json."""
+    return {
+        "type": "translate",
+        "package_version": (card.date or "1.0").replace("-", "."),
+        "argos_version": ARGOS_VERSION,
+        "from_code": direction.source,
+        "from_name": name_of(direction.source),
+        "to_code": direction.target,
+        "to_name": name_of(direction.target),
+    }
+
+
+def write_zip(content: Path, file: Path) -> None:
+    """Writes a package for installation from the files in the folder `content`."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
+        for path in sorted(content.rglob("*")):
+            package.write(path, f"{file.stem}/{path.relative_to(content).as_posix()}")

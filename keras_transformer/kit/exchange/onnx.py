@@ -1,0 +1,85 @@
+"""A trained model as ONNX graphs, for runtimes without TensorFlow.
+
+Tokens in, log probabilities out: docs/reference/onnx.md describes the graphs' inputs and outputs,
+and docs/examples/onnx_translate.py searches with them. The vocabularies are next to the graphs.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.core.model.transformer import Transformer
+from keras_transformer.core.search.compiled_model import compile_model
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.formats import check_weights
+from keras_transformer.support.errors import import_extra, require
+from keras_transformer.use.store.card import ModelCard
+
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+
+
+def export_onnx(
+    model: Transformer,
+    vocabularies: VocabularyPair,
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes the directory, with copies of the vocabularies and a model card.
+
+    Args:
+        model: the Transformer.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
+        overwrite: whether to replace an earlier export in `export_dir`.
+
+    Returns:
+        {"onnx": export_dir, "bytes"}.
+
+    Raises:
+        InputError: if the package onnx is not installed, the model is too large for an ONNX file,
+            or `export_dir` is not empty or not writable.
+    """
+    onnx = import_extra("onnx")
+    files = graph_files(model, card.weights)
+    for vocabulary in vocabularies:
+        files[vocabulary.file.name] = vocabulary.file.read_bytes()
+    card = dataclasses.replace(card, onnx=onnx.__version__)
+
+    def write(folder: Path) -> None:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+
+    size = write_export(write, export_dir, card, overwrite)
+    return {"onnx": str(export_dir), "bytes": size}
+
+
+def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
+    """Makes a model's graphs: the contents of their files, by name.
+
+    Raises:
+        InputError: if the weights are not float32 or int8, or too large for an ONNX file, or if
+            onnx_model.py does not support the model's positions or its codes.
+    """
+    from keras_transformer.kit.exchange.onnx_model import (
+        KINDS_OF_POSITIONS,
+        decoder_graph,
+        encoder_graph,
+    )
+
+    check_weights("onnx", weights)
+    kind = model.config.positions
+    rule = f"must have positions that an ONNX graph supports: {', '.join(KINDS_OF_POSITIONS)}"
+    require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
+    rule = (
+        "must not have decoder_reads_code in an ONNX graph: export it as ctranslate2 or saved_model"
+    )
+    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
+    compiled = compile_model(model, weights)
+    return {
+        ENCODER: encoder_graph(compiled).SerializeToString(),
+        DECODER: decoder_graph(compiled).SerializeToString(),
+    }

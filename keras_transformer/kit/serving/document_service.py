@@ -1,0 +1,123 @@
+"""Translates the documents of requests; this is slow, and must not run in the event loop."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from keras_transformer.kit.documents.formats import read_document
+from keras_transformer.kit.documents.lines import check_calibration
+from keras_transformer.kit.documents.text.xml_source import MOST_MARKUP
+from keras_transformer.kit.documents.tree.segments import Document
+from keras_transformer.kit.serving.errors import RequestError
+from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.kit.serving.requests import DocumentRequest, Documents
+from keras_transformer.support.errors import InputError
+
+if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait for
+    from keras_transformer.kit.documents.text_translator import TextTranslator
+    from keras_transformer.use.translate.answer_counts import AnswerCounts
+
+
+class TranslatedDocuments(NamedTuple):
+    """The translations of documents."""
+
+    rows: list[list[str | bytes]]  # the best translations of each document, the best first
+    counts: "AnswerCounts"  # of the answers to their sentences; equal ones count once
+    left: dict[str, int]  # pieces that stay as they are, by kind
+
+
+class DocumentService:
+    """Translates documents with a translator.
+
+    Args:
+        translator: from keras_transformer.load.
+        limits: the limits on requests.
+    """
+
+    def __init__(self, translator: "TextTranslator", limits: Limits):
+        self._translator = translator
+        self._limits = limits
+
+    def check_review(self, review_below: float) -> None:
+        """Rejects a review if the model cannot judge its translations."""
+        if review_below:
+            check_calibration(self._translator, "review_below", review_below)
+
+    def translations_of(
+        self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
+    ) -> "TranslatedDocuments":
+        """Translates documents.
+
+        When `given_up` is set, the sentences that are left are not translated, and an error is
+        raised.
+        """
+        counts = self._translator.new_counts(documents.review_below)
+        translators = self._translator.document_translators(
+            documents.count,
+            documents.language,
+            terminology=terms,
+            to=documents.to,
+            counts=counts,
+            confidence=documents.review_below > 0,
+        )
+        rows, left = [], Counter()
+        for text in documents.texts:
+            first = translators[0]
+            document = document_of(
+                text,
+                documents.format,
+                first.language,
+                first.target,
+                self._limits.markup,
+                documents.review_below,
+            )
+            if isinstance(text, bytes):
+                self._limits.check_texts(["".join(one.text for one in document.segments)])
+            translations = [until(given_up, each.translate(document.parts)) for each in translators]
+            if isinstance(text, bytes):
+                rows.append([b"".join(document.written(parts)) for parts in translations])
+            else:
+                rows.append(["".join(parts) for parts in translations])
+            left.update(document.left)
+        return TranslatedDocuments(rows, counts, dict(+left))
+
+    def translate_sentences(
+        self, request: DocumentRequest, terms: dict[str, str] | None
+    ) -> tuple[str, list, "AnswerCounts"]:
+        """Returns the translation of plain text, its sentences, and their counts."""
+        counts = self._translator.new_counts(request.review_below)
+        translator = self._translator.document_translator(
+            terminology=terms, to=request.to, counts=counts, confidence=True
+        )
+        document = document_of(request.document, request.format, translator.language)
+        return *translator.translate_sentences(document.parts), counts
+
+
+def until(given_up: threading.Event, parts: Iterator[str]) -> Iterator[str]:
+    """Yields the parts of a translation; raises an error when nobody waits for it any longer."""
+    for part in parts:
+        if given_up.is_set():
+            raise RequestError(504, "nobody waits for the translation")
+        yield part
+
+
+def document_of(
+    text: str | bytes,
+    format: str,
+    language: str,
+    target: str | None = None,
+    most_markup: int = MOST_MARKUP,
+    review_below: float = 0.0,
+) -> Document:
+    """Reads a document during a model call, where an InputError would count as the model's."""
+    try:
+        return read_document(text, format, language, None, target, most_markup, review_below)
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def language_in(text: str, format: str) -> str:
+    """Returns the text of a document without its markup, to detect its language."""
+    document = document_of(text, format, "en")  # neither sentences nor their language are needed
+    return "\n".join(segment.text for segment in document.segments)

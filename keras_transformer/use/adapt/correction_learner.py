@@ -1,0 +1,142 @@
+"""Learns corrected translations as they come: a few steps for each, without forgetting the others.
+
+A step's batch has the new correction, a random sample of earlier ones, and a batch of the text that
+the model was trained on (experience replay, Rolnick et al. 2019, arXiv 1811.11682). Half of the
+sample is from the last few corrections, which have been repeated least. Only an adapter is trained
+(LoRA, adapters.py); the model's own weights stay unchanged.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.core.config import EOS_ID, PAD_ID
+from keras_transformer.core.training.step import TrainingStep
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.use.adapt.learning_config import LearningConfig
+
+COPIES = 2  # of the new correction in a batch
+RECENT = 20  # the last corrections, from which half of the sample is drawn
+LENGTH_STEP = 4  # batches are padded to multiples of it, so that few shapes occur
+
+
+class Pair(NamedTuple):
+    """A source and its corrected translation, as ids that end in EOS."""
+
+    source: list[int]
+    target: list[int]
+
+
+Batch = tuple[tf.Tensor, tf.Tensor]  # source int32 [B, S] and target int32 [B, T], padded
+
+
+class CorrectionLearner:
+    """A model with an adapter in training, and the corrections that it has learnt.
+
+    Args:
+        step: the model, with the weights of its base, and its optimizer.
+        vocabularies: of the model.
+        max_length: the longest sentence to learn, in ids with EOS.
+        config: see LearningConfig.
+        replay: batches of the text that the model was trained on, without end.
+        steps: number of optimizer steps taken before.
+
+    Attributes:
+        learnt: the corrected translation of each source, in the order in which they were learnt.
+        steps: number of optimizer steps taken, with those before.
+    """
+
+    def __init__(
+        self,
+        step: TrainingStep,
+        vocabularies: VocabularyPair,
+        max_length: int,
+        config: LearningConfig,
+        replay: Iterator[Batch],
+        steps: int = 0,
+    ):
+        self.step = step
+        self.vocabularies = vocabularies
+        self.max_length = max_length
+        self.config = config
+        self.learnt: dict[str, str] = {}
+        self.steps = steps
+        self._pairs: dict[str, Pair] = {}
+        self._replay = replay
+        self._random = random.Random(config.seed + steps)
+
+    def fits(self, source: str, target: str) -> bool:
+        """Whether both texts are short enough to be learnt."""
+        return max(map(len, self._pair(source, target))) <= self.max_length
+
+    def remember(self, corrections: Mapping[str, str]) -> None:
+        """Adds corrections to those that are learnt already: they are only repeated."""
+        self.forget(corrections)  # the last one learnt is the last in the order
+        for source, target in corrections.items():
+            self.learnt[source] = target
+            self._pairs[source] = self._pair(source, target)
+
+    def forget(self, sources: Iterable[str]) -> None:
+        """Removes corrections that were learnt: they are no longer repeated.
+
+        This does not undo what they have changed in the weights.
+        """
+        for source in sources:
+            self.learnt.pop(source, None)
+            self._pairs.pop(source, None)
+
+    def learn(self, corrections: Mapping[str, str]) -> float:
+        """Learns the corrected translations of some sources, usually of one.
+
+        Args:
+            corrections: the translations by source, which must fit. One for a source that was
+                learnt before replaces its earlier translation.
+
+        Returns:
+            The mean loss of the last step, in nats per target token.
+        """
+        new = [self._pair(source, target) for source, target in corrections.items()]
+        earlier = [pair for source, pair in self._pairs.items() if source not in corrections]
+        for _ in range(self.config.steps):
+            pairs = [*new * COPIES, *self._sample(earlier)]
+            sums = self.step.run_batch(*_batch(pairs, next(self._replay)))
+        self.steps += self.config.steps
+        self.remember(corrections)
+        return float(sums.loss / sums.target_tokens)
+
+    def _sample(self, earlier: list[Pair]) -> list[Pair]:
+        """Draws earlier corrections: half of them from the last few, half from all."""
+        recent = earlier[-RECENT:]
+        half = self.config.earlier // 2
+        sample = self._random.sample(recent, min(half, len(recent)))
+        rest = min(self.config.earlier - half, len(earlier))
+        return sample + self._random.sample(earlier, rest)
+
+    def _pair(self, source: str, target: str) -> Pair:
+        (source_ids,) = self.vocabularies.source.encode([source])
+        (target_ids,) = self.vocabularies.target.encode([target])
+        return Pair([*source_ids, EOS_ID], [*target_ids, EOS_ID])
+
+
+def _batch(pairs: Sequence[Pair], replayed: Batch) -> Batch:
+    """Joins pairs and a batch of other text: (source int32 [B, S], target int32 [B, T])."""
+    sources, targets = map(np.asarray, replayed)
+    return (
+        _stacked([pair.source for pair in pairs], sources),
+        _stacked([pair.target for pair in pairs], targets),
+    )
+
+
+def _stacked(rows: Sequence[list[int]], others: np.ndarray) -> tf.Tensor:
+    """Pads rows of ids and appends others, int32 [R, L]: int32 [rows + R, longest]."""
+    longest = max(max(map(len, rows)), others.shape[1])
+    length = math.ceil(longest / LENGTH_STEP) * LENGTH_STEP
+    ids = np.full([len(rows) + len(others), length], PAD_ID, np.int32)
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
+    ids[len(rows) :, : others.shape[1]] = others
+    return tf.constant(ids)

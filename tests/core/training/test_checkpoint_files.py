@@ -1,0 +1,91 @@
+import json
+
+import pytest
+
+from keras_transformer.core.training import checkpoint_files
+from keras_transformer.core.training.checkpoint_files import (
+    CheckpointInfo,
+    CheckpointRecord,
+    Progress,
+    read_record,
+    read_records,
+    write_record,
+)
+from keras_transformer.core.training.step_sums import StepSums
+from keras_transformer.support.files.json_files import read_json
+from tests.refusals import refused
+
+
+def test_records_are_read_as_they_were_written(any_folder):
+    assert read_records(any_folder) == []
+    progress = Progress(StepSums(loss=2.5, skipped=1.0), 3, 1.5, 2)
+    validation = {"loss": 2.0, "bleu": 31.5, "perplexity": None}
+    records = [
+        CheckpointRecord("step-00000000", 0, model="f"),
+        CheckpointRecord("step-00000007", 7, "f", 9.5, progress, validation, "bleu"),
+    ]
+    directory = any_folder / "checkpoints"
+    directory.mkdir()
+    average = CheckpointRecord("average-2-step-00000007", 7, "f")
+    for record in (records[1], records[0], average):
+        write_record(directory / f"{record.name}.json", record)
+    assert read_records(any_folder) == records
+    assert read_record(directory / average.name) == average
+    imported, trained = (
+        json.loads((directory / f"{record.name}.json").read_text()) for record in records
+    )
+    assert imported == {"format_version": 4, "model": "f", "step": 0, "validation": {}}
+    assert trained["validation"]["bleu"] == 31.5
+    assert trained["progress"]["sums"]["loss"] == 2.5
+
+
+def test_a_record_is_read_from_its_file_once(tmp_path, monkeypatch):
+    record = CheckpointRecord("step-7", 7, model="f")
+    write_record(tmp_path / "step-7.json", record)
+    files = []
+    monkeypatch.setattr(
+        checkpoint_files, "read_json", lambda file: files.append(file) or read_json(file)
+    )
+    assert read_record(tmp_path / "step-7") == record
+    assert files == [tmp_path / "step-7.json"]
+
+
+def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    record = CheckpointRecord("step-00000007", 6, model="f")
+    write_record(directory / "step-00000007.json", record)
+    file = directory / "step-00000007.json"
+    with refused(None, 6, file) as caught:
+        read_records(tmp_path)
+    assert "step-00000007.*" in caught.value.received
+    file.write_text("{")
+    with refused(None, "step-00000007.*", file, "JSON"):
+        read_records(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sums", "argument", "received"),
+    [
+        ([0.0] * 9, "progress.sums", "[0.0, "),
+        ({"loss": 1.0}, "progress.sums.smoothed_loss", "none"),
+        (dict.fromkeys(StepSums._fields, "x"), "progress.sums.smoothed_loss", '"x"'),
+    ],
+)
+def test_sums_of_another_kind_are_refused(tmp_path, sums, argument, received):
+    progress = {"sums": sums, "summed_steps": 3, "summed_seconds": 1, "validations_since_best": 0}
+    record = {"format_version": 4, "model": "f", "step": 7, "progress": progress}
+    (tmp_path / "step-7.json").write_text(json.dumps(record))
+    with refused(argument, received, tmp_path / "step-7.json"):
+        read_record(tmp_path / "step-7")
+
+
+def test_what_is_not_known_of_weights_is_left_out():
+    assert CheckpointInfo("step-7", 7).to_json() == {"checkpoint": "step-7", "step": 7}
+    whole = CheckpointInfo("average:2", 7, 2, 1.5).to_json()
+    assert whole == {
+        "checkpoint": "average:2",
+        "step": 7,
+        "averaged": 2,
+        "validation_loss": 1.5,
+    }

@@ -1,0 +1,630 @@
+"""The loop over small copying tasks: resuming, accumulation, limits, signals, curves."""
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.plugins.custom_scalar.layout_pb2 import Layout
+from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
+
+from keras_transformer.core.config import TrainingConfig, TransformerConfig
+from keras_transformer.core.training import checkpoint_weights, checkpoints
+from keras_transformer.core.training.data import TrainingData
+from keras_transformer.core.training.loop import train
+from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_state import RunState
+from keras_transformer.core.training.step import TrainingStep
+from keras_transformer.core.training.workers.addresses import Addresses
+from keras_transformer.core.training.workers.cluster import Cluster
+from keras_transformer.core.training.xla_step import XlaTrainingStep
+from keras_transformer.support.xla_cache import FLAGS, keep_programs
+from tests.refusals import refused
+
+pytestmark = pytest.mark.usefixtures("steps_traced_once")
+MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
+TRAINING = TrainingConfig(warmup_steps=20, learning_rate_scale=0.5)
+
+
+def copying_batches(count=50, rows=6, width=5):
+    """Endless shuffled batches whose targets are their sources, of several lengths."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(4, 12, size=(count, rows, width)).astype("int32")
+    ids[:, :, -1] = 2
+    ids[:, 1, 3:] = [2, 0]
+    ids[:, 2, 2:] = [2, 0, 0]
+    dataset = tf.data.Dataset.from_tensor_slices((ids, ids))
+    return dataset.shuffle(count, seed=1, reshuffle_each_iteration=True).repeat()
+
+
+def run(
+    directory, steps, model=MODEL, training=TRAINING, strategy=None, validation=True, **settings
+):
+    keras.utils.set_random_seed(7)
+    data = TrainingData(
+        copying_batches(), validation=copying_batches().take(2) if validation else None
+    )
+    config = LoopConfig(train_steps=steps, **{"log_steps": 10, **settings})
+    strategy = strategy or tf.distribute.get_strategy()
+    return train(model, training, data, directory, config, strategy)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A directory of 24 steps without a break."""
+    directory = tmp_path_factory.mktemp("whole")
+    run(directory, 24)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def steps_5_and_10(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("steps_5_and_10")
+    run(directory, 10, checkpoint_steps=5)
+    return directory
+
+
+@pytest.fixture
+def two_checkpoints(steps_5_and_10, tmp_path):
+    """A directory of 10 steps, with checkpoints after 5 and 10, that a test may change."""
+    return shutil.copytree(steps_5_and_10, tmp_path / "two_checkpoints")
+
+
+def weights(directory):
+    return checkpoint_weights.read_checkpoint(directory, "latest")[0]
+
+
+def test_a_run_is_initialized_at_its_beginning_alone(tmp_path):
+    given = []
+
+    def initialize(model):
+        given.append(model)
+
+    for steps, times in ((2, 1), (3, 1)):
+        data = TrainingData(copying_batches())
+        config = LoopConfig(train_steps=steps)
+        strategy = tf.distribute.get_strategy()
+        train(MODEL, TRAINING, data, tmp_path, config, strategy, initialize=initialize)
+        assert len(given) == times
+    assert isinstance(given[0], keras.Model)
+    for checkpoint in ("best", "average:0"):  # without a validation, none is the best
+        with refused(None if checkpoint == "best" else "checkpoint"):
+            checkpoint_weights.read_checkpoint(tmp_path, checkpoint)
+
+
+def assert_same(directory, other):
+    """The same weights, to the last bit, and the same curves in both directories."""
+    for one, same in zip(weights(directory), weights(other), strict=True):
+        np.testing.assert_array_equal(same, one)
+    curves = [
+        {line["step"]: line for line in log(folder, "training") if line["step"] % 10 == 0}
+        for folder in (directory, other)
+    ]
+    assert curves[0].keys() == curves[1].keys()
+    for step, line in curves[0].items():
+        for name in ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped"):
+            assert curves[1][step][name] == line[name], (step, name)
+
+
+def log(directory, event):
+    lines = (directory / "training_log.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
+def test_interrupted_run_equals_uninterrupted(tmp_path, whole):
+    for steps in (5, 12, 24):
+        result = run(tmp_path, steps)
+        assert (result["step"], result["stopped"]) == (steps, "train_steps")
+    assert_same(whole, tmp_path)
+
+
+def test_interrupted_run_with_muon_equals_uninterrupted(tmp_path):
+    training = dataclasses.replace(TRAINING, optimizer="muon")
+    run(tmp_path / "whole", 10, training=training)
+    for steps in (4, 10):
+        run(tmp_path / "resumed", steps, training=training)
+    assert_same(tmp_path / "whole", tmp_path / "resumed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_where_the_run_stopped(tmp_path, whole, number, caplog):
+    finished = []
+
+    def hear(model):
+        signal.raise_signal(number)
+        finished.append(True)
+
+    keras.utils.set_random_seed(7)
+    data = TrainingData(copying_batches(), translate_sample=hear)
+    # In a validation, which ends at once: a scheduler does not wait for long.
+    config = LoopConfig(train_steps=24, checkpoint_steps=7)
+    arguments = (MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
+    with caplog.at_level("INFO", logger="absl"):
+        if number == signal.SIGINT:
+            with pytest.raises(KeyboardInterrupt):
+                train(*arguments)
+        else:
+            assert train(*arguments)["stopped"] == "SIGTERM"
+    assert f"{number.name} at step 7" in caplog.text
+    assert checkpoints.CheckpointStore(tmp_path).latest.step == 7
+    assert not finished
+    run(tmp_path, 24)
+    assert_same(whole, tmp_path)
+
+
+def test_evaluation_changes_nothing(tmp_path, whole):
+    def sample(model):
+        model({"source": tf.ones([2, 3], tf.int32), "target": tf.ones([2, 3], tf.int32)})
+        return {"bleu": 1.0}, ""
+
+    keras.utils.set_random_seed(7)
+    picture = np.zeros([1, 1, 3], "uint8")
+    data = TrainingData(
+        copying_batches(), None, copying_batches().take(2), sample, lambda model: {"heads": picture}
+    )
+    config = LoopConfig(train_steps=24, log_steps=10, checkpoint_steps=4, histograms=True)
+    train(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
+    assert [line["step"] for line in log(tmp_path, "validation")] == [4, 8, 12, 16, 20, 24]
+    assert_same(whole, tmp_path)
+
+
+def test_patience_ends_the_run_and_the_best_is_kept(tmp_path):
+    scores = itertools.chain([1.0, 3.0, 2.0, 3.0, 9.0], itertools.repeat(0.0))
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: ({"bleu": next(scores)}, "")
+    )
+    config = LoopConfig(
+        train_steps=50, checkpoint_steps=5, patience=2, best_metric="bleu", keep_checkpoints=1
+    )
+    strategy = tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, tmp_path, config, strategy)
+    assert (result["step"], result["stopped"]) == (20, "patience")
+    assert result["best"].endswith("step-00000010")
+    again = train(MODEL, TRAINING, data, tmp_path, config, strategy)
+    assert (again["step"], again["stopped"]) == (20, "patience")
+    patient = dataclasses.replace(config, patience=3)
+    assert train(MODEL, TRAINING, data, tmp_path, patient, strategy)["best"].endswith("00000025")
+
+
+def test_a_run_resumed_by_another_metric_compares_values_of_that_metric_alone(two_checkpoints):
+    scores = iter([0.5, 0.4, 0.3])  # all less than the losses of the validations before
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: ({"bleu": next(scores)}, "")
+    )
+    config = LoopConfig(train_steps=50, checkpoint_steps=5, patience=2, best_metric="bleu")
+    strategy = tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, two_checkpoints, config, strategy)
+    assert (result["step"], result["stopped"]) == (25, "patience")
+    assert result["best"].endswith("step-00000015")
+
+
+def test_best_metric_that_is_not_measured(tmp_path):
+    with refused("best_metric", "f1", about="loss, perplexity"):
+        run(tmp_path, 2, best_metric="f1")
+
+
+def test_accumulated_parts_equal_one(tmp_path):
+    model = dataclasses.replace(MODEL, dropout=0.0)
+    run(tmp_path / "one", 20, model)
+    run(tmp_path / "four", 20, model, dataclasses.replace(TRAINING, accumulate_steps=4))
+    for one, four in zip(weights(tmp_path / "one"), weights(tmp_path / "four"), strict=True):
+        np.testing.assert_allclose(four, one, atol=2e-5)
+    for one, four in zip(
+        log(tmp_path / "one", "training"), log(tmp_path / "four", "training"), strict=True
+    ):
+        for name in ("loss", "gradient_norm"):
+            np.testing.assert_allclose(four[name], one[name], rtol=1e-4)
+
+
+def test_nothing_left_to_do_writes_nothing(two_checkpoints):
+    before = sorted(two_checkpoints.glob("checkpoints/*"))
+    assert run(two_checkpoints, 10)["step"] == 10
+    assert sorted(two_checkpoints.glob("checkpoints/*")) == before
+
+
+def summaries(folder):
+    """(step, value) of all that the event files of a folder hold."""
+    return [
+        (event.step, value)
+        for file in folder.glob("events*")
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    ]
+
+
+def shown_charts(folder):
+    """The layouts of Custom Scalars in a folder's event files: {heading: [a chart's patterns]}."""
+    layouts = [
+        Layout.FromString(value.tensor.string_val[0])
+        for _, value in summaries(folder)
+        if value.tag == CONFIG_SUMMARY_TAG
+    ]
+    return [
+        {
+            shown.title: [list(chart.multiline.tag) for chart in shown.chart]
+            for shown in each.category
+        }
+        for each in layouts
+    ]
+
+
+def test_curves_hold_what_is_reported(tmp_path):
+    result = run(tmp_path, 20)
+    found = {
+        (folder, value.tag, step): float(tf.make_ndarray(value.tensor))
+        for folder in ("train", "validation")
+        for step, value in summaries(tmp_path / "tensorboard" / folder)
+    }
+    both = {"quality/loss", "quality/perplexity"}  # in one chart, thus the same measure
+    assert {tag for folder, tag, _ in found if folder == "validation"} == both
+    assert {tag for folder, tag, _ in found if folder == "train"} == both | {
+        "training/loss",
+        "training/learning_rate",
+        "training/tokens_per_second",
+        "training/tokens_per_second_per_replica",
+        "training/skipped",
+        "training/padding",
+        "training/gradient_norm",
+    }
+    for folder in ("train", "validation"):
+        loss, perplexity = (found[folder, tag, 20] for tag in sorted(both))
+        np.testing.assert_allclose(np.exp(loss), perplexity, rtol=1e-5)
+    np.testing.assert_allclose(found["train", "training/loss", 20], result["loss"], atol=1e-4)
+    # Rows of 5 ids with 0, 1 and 2 of them padding, four without: 3 of 30.
+    np.testing.assert_allclose(found["train", "training/padding", 20], 0.1, atol=1e-6)
+    np.testing.assert_allclose(
+        found["train", "training/learning_rate", 20], 0.5 * 8**-0.5 * 20**-0.5, rtol=1e-5
+    )
+
+    (charts,) = shown_charts(tmp_path / "tensorboard")
+    assert charts["speed"] == [["^training/tokens_per_second$"], ["^training/padding$"]]
+    written = {tag for _, tag, _ in found} | {"quality/bleu"}  # of a sample of translations
+    for (pattern,) in itertools.chain(*charts.values()):
+        assert len([tag for tag in written if re.match(pattern, tag)]) == 1, pattern
+
+    first, last = log(tmp_path, "training")
+    assert (first["step"], last["step"]) == (10, 20)
+    (validation,) = log(tmp_path, "validation")
+    for line, folder, group in ((last, "train", "training"), (validation, "validation", "quality")):
+        shared = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
+        for name in line.keys() - {"event", "step"}:
+            shown = found[folder, shared.get(name, f"{group}/{name}"), 20]
+            np.testing.assert_allclose(shown, line[name], rtol=1e-6)
+    assert log(tmp_path, "checkpoint") == [
+        {"event": "checkpoint", "step": 20, "checkpoint": "step-00000020"}
+    ]
+
+
+def test_a_rate_that_ends_with_the_run(tmp_path):
+    training = dataclasses.replace(TRAINING, warmup_steps=4, decay="linear")
+    run(tmp_path, 20, training=training, log_steps=1)
+    peak = 0.5 * 8**-0.5 * 4**-0.5
+    # Of each step's own update: that of the fourth is largest, and a twenty-first would have none.
+    expected = [peak * min(step / 4, (21 - step) / 17) for step in range(1, 21)]
+    found = [line["learning_rate"] for line in log(tmp_path, "training")]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_expected_steps():
+    assert LoopConfig(train_steps=70).expected_steps(50, 60.0) == 70
+    config = LoopConfig(train_steps=1000, train_minutes=10)
+    assert config.expected_steps(0, 0.0) == 1000
+    assert config.expected_steps(50, 60.0) == 500
+    assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
+    assert config.expected_steps(50, 601.0) == 50
+    assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
+
+
+def test_a_signal_during_a_compilation_ends_the_run(tmp_path, monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def compile_for_long(*_):
+        begun.set()
+        assert ended.wait(60)
+        raise AssertionError("the process has ended")
+
+    def send_signal():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(XlaTrainingStep, "run", compile_for_long)
+    monkeypatch.setattr(XlaTrainingStep, "forget", lambda step: None)
+    threading.Thread(target=send_signal).start()
+    data = TrainingData(copying_batches(), packed=True)
+    config, strategy = LoopConfig(train_steps=3), tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, tmp_path, config, strategy)
+    ended.set()
+    assert (result["step"], result["stopped"], result["checkpoint"]) == (0, "SIGTERM", None)
+
+
+def test_a_damaged_program_is_compiled_anew(tmp_path, monkeypatch, caplog):
+    program = tmp_path / "kept" / "xla_compile_cache__1"
+    monkeypatch.setenv(FLAGS, "")
+    monkeypatch.delenv(FLAGS)
+    keep_programs(program.parent)
+    program.write_bytes(b"")
+    run_step = XlaTrainingStep.run
+
+    def run(*arguments):
+        if program.exists():
+            raise tf.errors.DataLossError(None, None, "damaged")
+        return run_step(*arguments)
+
+    monkeypatch.setattr(XlaTrainingStep, "run", run)
+    monkeypatch.setattr(XlaTrainingStep, "forget", lambda step: None)  # TensorFlow runs it
+    data, strategy = TrainingData(copying_batches(), packed=True), tf.distribute.get_strategy()
+    with caplog.at_level("INFO", logger="absl"):
+        result = train(MODEL, TRAINING, data, tmp_path / "m", LoopConfig(train_steps=2), strategy)
+    assert result["step"] == 2 and caplog.text.count("compiles anew") == 1
+
+
+def test_other_batches_begin_anew(two_checkpoints, caplog, monkeypatch):
+    """As if the run had begun without a GPU, and gone on with one."""
+    monkeypatch.setattr(XlaTrainingStep, "forget", lambda step: None)  # TensorFlow runs it
+    data = TrainingData(copying_batches(), packed=True)
+    with caplog.at_level("INFO", logger="absl"):
+        for steps in (12, 14):
+            train(
+                *(MODEL, TRAINING, data, two_checkpoints, LoopConfig(train_steps=steps)),
+                tf.distribute.get_strategy(),
+            )
+    anew = "step-00000010 was written with other batches: the data begins anew"
+    assert anew in caplog.text and caplog.text.count("begins anew") == 1
+    assert checkpoints.CheckpointStore(two_checkpoints).latest.step == 14
+
+
+def test_profile_and_histograms_on_request(tmp_path):
+    run(tmp_path, 6, profile_steps=(3, 4), histograms=True)
+    (profile,) = tmp_path.glob("tensorboard/plugins/profile/*/*.xplane.pb")
+    assert profile.stat().st_size > 0
+    tags = {value.tag for _, value in summaries(tmp_path / "tensorboard")}
+    assert {"embedding/embeddings", "_hparams_/session_start_info"} <= tags
+
+
+def test_sample_translations_are_written(tmp_path):
+    data = TrainingData(copying_batches(), translate_sample=lambda model: ({"bleu": 12.5}, "hello"))
+    config = LoopConfig(train_steps=2)
+    result = train(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
+    assert result["validation_bleu"] == 12.5
+
+
+def test_pictures_are_written(tmp_path):
+    picture = np.arange(2 * 3 * 3, dtype="uint8").reshape(2, 3, 3)
+    data = TrainingData(copying_batches(), draw_sample=lambda model: {"heads": picture})
+    train(MODEL, TRAINING, data, tmp_path, LoopConfig(train_steps=2), tf.distribute.get_strategy())
+    step, value = summaries(tmp_path / "tensorboard")[-1]
+    assert (step, value.tag) == (2, "attention/heads")
+    _, _, encoded = tf.make_ndarray(value.tensor)  # width, height, PNG
+    np.testing.assert_array_equal(tf.io.decode_png(encoded), picture)
+
+
+def test_a_validation_loss_that_is_not_finite_ends_a_run_and_is_not_saved(tmp_path, monkeypatch):
+    def diverge(state, steps, *arguments):
+        add_steps(state, steps, *arguments)
+        if state.step == 4:
+            monkeypatch.setattr(TrainingStep, "held_out_loss", lambda *_: np.float32(np.nan))
+
+    add_steps = RunState.add_steps
+    monkeypatch.setattr(RunState, "add_steps", diverge)
+    with refused("loss", "nan in the validation at step 4; ", about="precision=float32") as caught:
+        run(tmp_path, 9, checkpoint_steps=2)
+    assert caught.value.received.endswith("step-00000002")
+    assert [path.stem for path in tmp_path.glob("checkpoints/*.json")] == ["step-00000002"]
+
+
+def test_a_sample_is_not_translated_where_the_loss_is_not_finite(tmp_path):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    sample = {"translate_sample": lambda model: pytest.fail("it has no finite logits")}
+    data = TrainingData(copying_batches(), validation=copying_batches().take(2), **sample)
+    with refused("loss", "last good checkpoint: none", about="finite"):
+        train(MODEL, training, data, tmp_path, LoopConfig(1), tf.distribute.get_strategy())
+
+
+# A checkpoint after each step, whatever the model has become: where there is nothing to measure it.
+UNMEASURED = {"checkpoint_steps": 1, "validation": False}
+
+
+def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_path):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    with refused("gradients", "steps in a row", about="learning_rate_scale") as caught:
+        run(tmp_path, 50, training=training, max_skipped_steps=5, **UNMEASURED)
+    assert caught.value.received.endswith("step-00000001")
+    assert all(np.isfinite(weight).all() for weight in weights(tmp_path))
+
+
+def test_a_run_that_ends_with_skipped_steps_keeps_the_good_checkpoint(tmp_path, caplog):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    settings = {"training": training, "keep_checkpoints": 1, **UNMEASURED}
+    for _ in range(2):  # the second run resumes from the first step, the only good one
+        result = run(tmp_path, 4, **settings)
+        assert (result["step"], result["stopped"]) == (4, "train_steps")
+        assert result["checkpoint"] == str(tmp_path / "checkpoints" / "step-00000001")
+        (warning,) = (record for record in caplog.records if "not finite" in record.msg)
+        skipped, good = warning.args
+        assert skipped.startswith("3 steps") and skipped.endswith("step 4")
+        assert good.endswith(result["checkpoint"])
+        caplog.clear()
+    assert [line["step"] for line in log(tmp_path, "resumed")] == [1]
+
+
+def test_a_signal_after_skipped_steps_keeps_the_good_checkpoint(tmp_path, monkeypatch):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    add_steps = RunState.add_steps
+
+    def end_at_step_3(state, *arguments):
+        add_steps(state, *arguments)
+        if state.step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(RunState, "add_steps", end_at_step_3)
+    result = run(tmp_path, 9, training=training, log_steps=1, **UNMEASURED)
+    assert (result["step"], result["stopped"]) == (3, "SIGTERM")
+    assert result["checkpoint"].endswith("step-00000001")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "received"),
+    [
+        ("train_steps", 0, "0"),
+        ("train_minutes", -1.0, "-1.0"),
+        ("checkpoint_minutes", 0.0, "0.0"),
+        ("keep_checkpoints", 0, "0"),
+        ("checkpoint_steps", 0, "0"),
+        ("max_skipped_steps", 0, "0"),
+        ("patience", 0, "0"),
+        ("best_metric", "ter", '"ter"'),
+        ("profile_steps", (3, 2), "3,2"),
+        ("profile_steps", 3, "3"),
+        ("profile_steps", (3,), "3"),
+        ("profile_steps", ("a", "b"), "a,b"),
+        ("xla", "yes", '"yes"'),
+    ],
+)
+def test_impossible_settings(argument, value, received):
+    with refused(argument, received):
+        LoopConfig(**{argument: value})
+
+
+def test_a_directory_is_described_before_its_first_checkpoint_and_not_earlier(tmp_path):
+    files = []
+
+    def describe():
+        files.append({path.name for path in tmp_path.iterdir()})
+
+    config = LoopConfig(train_steps=2, checkpoint_steps=1)
+    data = TrainingData(copying_batches())
+    train(
+        *(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy()), describe=describe
+    )
+    assert files == [{"tensorboard", "training_log.jsonl"}]
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_without_records_end_a_run_before_it_begins_again(two_checkpoints):
+    for path in (two_checkpoints / "checkpoints").glob("*.json"):
+        path.unlink()
+    before = contents(two_checkpoints)
+    with refused(None, "none", two_checkpoints / "checkpoints" / "step-", ".json"):
+        run(two_checkpoints, 11)
+    assert contents(two_checkpoints) == before
+
+
+def test_half_written_checkpoint_is_ignored(two_checkpoints):
+    (two_checkpoints / "checkpoints" / "writing-step-00000012.index").write_bytes(b"half")
+    assert run(two_checkpoints, 11)["step"] == 11
+
+
+def damage(directory, step):
+    data = directory / "checkpoints" / f"step-{step:08d}.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:100])
+
+
+def test_damaged_checkpoint_is_named(two_checkpoints):
+    damage(two_checkpoints, 5)
+    damage(two_checkpoints, 10)
+    with refused(None, "damaged", "step-00000010", "complete"):
+        run(two_checkpoints, 11)
+
+
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(two_checkpoints, whole):
+    damage(two_checkpoints, 10)
+    run(two_checkpoints, 24)
+    (resumed,) = log(two_checkpoints, "resumed")
+    assert resumed == {"event": "resumed", "step": 5, "checkpoint": "step-00000005"}
+    assert_same(whole, two_checkpoints)
+
+
+def test_records_are_readable(two_checkpoints):
+    files = sorted((two_checkpoints / "checkpoints").glob("*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    assert [record["step"] for record in records] == [5, 10]
+    assert all(record["validation"]["loss"] > 0 for record in records)
+
+
+class Told(Cluster):
+    """The second of two workers, to which the chief has said what it will say."""
+
+    def __init__(self, model_dir, *words):
+        super().__init__(Addresses(("one:1", "two:1"), 1, "TF_CONFIG"), model_dir)
+        self.words = iter(words)
+
+    def agreed(self, decision):
+        return next(self.words)
+
+
+def told(**decision):
+    usual = {"seconds": 60.0, "steps_per_call": 3, "saved_step": 0, "checkpoint_due": False}
+    return {**usual, "stopped": None, **decision}
+
+
+def follow(directory, cluster):
+    keras.utils.set_random_seed(7)
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: pytest.fail("not the chief")
+    )
+    strategy = tf.distribute.get_strategy()
+    return train(MODEL, TRAINING, data, directory, LoopConfig(), strategy, cluster)
+
+
+def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
+    due, end = told(checkpoint_due=True), told(stopped="SIGTERM", seconds=90.0)
+    result = follow(tmp_path, Told(tmp_path, None, told(), due, told(), end, end))
+    assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
+    end = told(saved_step=8, stopped="train_steps")
+    cluster = Told(two_checkpoints, "step-00000005", told(saved_step=5), end)
+    assert follow(two_checkpoints, cluster)["step"] == 8
+    assert cluster.newest_checkpoint() == "step-00000010"  # on the disk, whatever the chief said
+    with refused("model_dir", "step-00000007"):
+        follow(two_checkpoints, Told(two_checkpoints, "step-00000007"))
+
+
+def test_what_a_run_says_in_the_end(tmp_path, caplog):
+    """Of 20 steps of warm-up, 6 were taken; then 20; then none, as the run is over.
+
+    A run that will end in its warm-up says so at its start, too.
+    """
+
+    def told(*arguments, **settings):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="absl"):
+            run(tmp_path, *arguments, **settings)
+        return [record.args for record in caplog.records if "raise" in record.msg]
+
+    of_warm_up, over = (6, 20, "train_steps"), (6, "train_steps")
+    at_the_start = (6, 20, 1, "train_steps")
+    assert told(6) == [at_the_start, of_warm_up]
+    assert told(6) == [at_the_start, over, of_warm_up]
+    assert told(20, train_minutes=1e-9)[1] == (6, "train_minutes")
+    assert told(20) == []
+    assert told(20) == [(20, "train_steps")]
+
+
+def test_a_short_run_shortens_its_warm_up(tmp_path, caplog):
+    training = dataclasses.replace(TRAINING, warmup_steps=10**7, learning_rate=0.01, decay="linear")
+    with caplog.at_level("INFO", logger="absl"):
+        run(tmp_path, 10, training=training, log_steps=1)
+    rates = [line["learning_rate"] for line in log(tmp_path, "training")]
+    assert rates[1] == max(rates) == pytest.approx(0.01)
+    messages = [record.args for record in caplog.records if "warm" in record.msg]
+    assert messages == [(2, 10**7)]
+
+
+def test_when_the_length_of_a_run_is_known():
+    assert LoopConfig(train_steps=70).is_estimate(0.0)
+    config = LoopConfig(train_minutes=10)
+    assert [config.is_estimate(seconds) for seconds in (0.0, 11.9, 12.0)] == [False, False, True]

@@ -1,0 +1,249 @@
+import re
+
+import polib
+import pytest
+
+from keras_transformer.kit.documents.text.po import Entry, entries, read
+from keras_transformer.kit.documents.tree.placeholders import with_placeholders
+from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.use.translate.answers import Link
+from tests.kit.documents.filling import filled
+from tests.kit.documents.trees import marks_in
+from tests.refusals import refused
+
+CATALOGUE = r"""# Translators
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: a.c:1
+#, c-format
+msgctxt "menu"
+msgid ""
+"The %s said \"no\"\n"
+"and\tleft"
+msgstr ""
+
+msgid "a file"
+msgid_plural "many files"
+msgstr[0] ""
+msgstr[1] ""
+
+#, fuzzy
+msgid "a guess"
+msgstr "geraten"
+
+msgid "done"
+msgstr ""
+"fertig"
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+FILLED = (
+    CATALOGUE.replace(r'''and\tleft"
+msgstr ""''', r'''and\tleft"
+msgstr "THE %S SAID \"NO\"\nAND\tLEFT"''')
+    .replace('msgstr[0] ""', 'msgstr[0] "A FILE"')
+    .replace('msgstr[1] ""', 'msgstr[1] "MANY FILES"')
+)  # fmt: skip
+
+
+def test_entries_without_a_translation_are_filled_and_no_other_byte_changes():
+    assert filled(read(CATALOGUE, "en")) == FILLED
+    by_message = {entry.msgid: entry for entry in polib.pofile(FILLED)}
+    assert by_message['The %s said "no"\nand\tleft'].msgstr == 'THE %S SAID "NO"\nAND\tLEFT'
+    assert by_message["a file"].msgstr_plural == {0: "A FILE", 1: "MANY FILES"}
+
+
+def test_line_ends_of_windows():
+    catalogue = CATALOGUE.replace("\n", "\r\n")
+    assert filled(read(catalogue, "en")) == FILLED.replace("\n", "\r\n")
+
+
+def test_a_plural_whose_first_form_is_translated_stays():
+    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""\n'
+    assert filled(read(catalogue, "en")) == catalogue
+
+
+def test_the_only_form_of_a_plural_has_its_plural():
+    catalogue = 'msgid "one dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\n'
+    wanted = catalogue.replace('msgstr[0] ""', 'msgstr[0] "%D DOGS"')
+    assert filled(read(catalogue, "en")) == wanted
+
+
+@pytest.mark.parametrize(("flag", "found"), [("", ["%s"]), ("#, c-format, x\n", ["%s", "%s"])])
+def test_in_a_format_all_conversions_are_placeholders(flag, found):
+    catalogue = f'{flag}msgid "Dogs%s and 100%s"\nmsgstr ""\n'
+    (segment,) = read(catalogue, "en").segments
+    assert [mark.mark.text for mark in marks_in(with_placeholders(segment))] == found
+
+
+def test_what_is_written_in_restructuredtext_is_a_mark():
+    message = "See :ref:`the guide <guide>`, ``x = 1``, `link`_ and |version|."
+    (segment,) = read(f'msgid "{message}"\nmsgstr ""\n', "en").segments
+    assert segment.text == message
+    marked = [message[mark.start : mark.end] for mark in marks_in(segment)]
+    assert marked == [":ref:`the guide <guide>`", "``x = 1``", "`link`_", "|version|"]
+
+
+def test_entries_say_where_they_are():
+    found = [(entry.line, entry.source, entry.target) for entry in entries(CATALOGUE)]
+    assert found == [
+        (6, 'The %s said "no"\nand\tleft', ""),
+        (14, "a file", ""),
+        (19, "a guess", "geraten"),
+        (23, "done", "fertig"),
+    ]
+
+
+def facts(entry):
+    """Returns the fields of an entry, either polib's or our reader's."""
+    if isinstance(entry, Entry):
+        return entry.source, entry.plural, entry.target, entry.is_fuzzy
+    target = entry.msgstr or "".join(entry.msgstr_plural.values())
+    return entry.msgid, entry.msgid_plural, target, entry.fuzzy
+
+
+def check_against_polib(catalogue):
+    wanted = [facts(entry) for entry in polib.pofile(catalogue) if not entry.obsolete]
+    assert [facts(entry) for entry in entries(catalogue)] == wanted
+
+
+def test_entries_are_those_of_polib():
+    check_against_polib(CATALOGUE)
+    check_against_polib(FILLED.replace("fertig", r"a\\n\n\"\t\x"))
+
+
+def test_lines_of_an_entry_may_have_spaces_before_and_after_them():
+    catalogue = (
+        CATALOGUE.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr ""'
+    )
+    wanted = FILLED.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr "X"'
+    assert filled(read(catalogue, "en")) == wanted
+
+
+def test_forms_of_a_plural_may_go_over_several_lines():
+    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n""\n\nmsgstr[1]""\n\n# c\n'
+    wanted = catalogue.replace('[0] "', '[0] "A').replace('[1]"', '[1]"B')
+    assert filled(read(catalogue, "en")) == wanted
+
+
+@pytest.mark.parametrize("character", "\v\f\x1c\x85\u2028")
+def test_lines_end_at_line_ends_only(character):
+    catalogue = f'{character}\nmsgid "a{character}"\nmsgstr ""\n'
+    (entry,) = entries(filled(read(catalogue, "en")))
+    assert (entry.source, entry.target) == (f"a{character}", f"A{character}")
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_no_catalogue_is_the_path_of_a_file(ending, tmp_path, monkeypatch):
+    path = tmp_path / f"catalogue.po{ending}"
+    path.write_text('msgid "secret"\nmsgstr ""\n')
+    monkeypatch.setattr("io.open", None)
+    monkeypatch.setattr("builtins.open", None)
+    for catalogue in (str(path), path.name):
+        monkeypatch.chdir(tmp_path)
+        with refused(None, repr(catalogue.splitlines()[0][:80]), place="line 1"):
+            read(catalogue, "en")
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "place", "received", "about"),
+    [
+        ('msgid "a"\nmsgstr "b" x\n', "line 2", 'msgstr "b" x', "quotes"),
+        ('"a"\nmsgid "b"\nmsgstr ""\n', "line 1", '"a"', "gettext"),
+        ("hello\n", "line 1", "'hello'", "gettext"),
+        ('msgid "a"\nmsgid "b"\nmsgstr "c"\n', "line 2", "'msgid \"b\"'", "gettext"),
+        ('msgid "a\nmsgstr "b"\n', "line 1", 'msgid "a', "quotes"),
+        ('msgid "a"\nmsgstr x\n', "line 2", "msgstr x", "quotes"),
+        ('msgid "a"\nmsgstr "\n', "line 2", 'msgstr "', "quotes"),
+        ('msgid "a"\n', "line 1", "none", "msgstr"),
+        (f'{CATALOGUE}\n# Last\nmsgid ""\n"b"', "line 30", "none", "msgstr"),
+        ('msgid "a"\n# b\nmsgid "b"\nmsgstr ""\n', "line 3", "'msgid \"b\"'", "gettext"),
+        ("\0", "line 1", r"'\x00'", "gettext"),
+    ],
+)
+def test_syntax_errors_end_in_one_line(catalogue, place, received, about):
+    with refused(None, received, place, about):
+        read(catalogue, "en")
+
+
+def words(text):
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+class Reverser:
+    """A model that reverses a sentence's words and capitalizes them, each aligned with itself."""
+
+    def translate(self, texts, aligned):
+        answers = []
+        for text in texts:
+            turned = " ".join(reversed(text.upper().split()))
+            links = [
+                Link(here, there)
+                for here, there in zip(words(text), reversed(words(turned)), strict=True)
+            ]
+            answers.append(AlignedText(turned, links))
+        return answers
+
+    def count_subwords(self, texts):
+        return [len(text.split()) for text in texts]
+
+
+def turned(catalogue):
+    model = Reverser()
+    model = Model(model.translate, model.count_subwords, limit=200)
+    documents = DocumentTranslator(model, "en", "keep")
+    return "".join(documents.translate(read(catalogue, "en").parts))
+
+
+CODE = re.compile(r"``.+?``|:\w+(?::\w+)*:`[^`]+`|%\(\w+\)s|%[sd]|\{\w*\}|<[^<>]+>", re.DOTALL)
+
+
+def test_placeholders_and_roles_come_back_where_words_move():
+    catalogue = r"""msgid "Open %(name)s in :ref:`the editor <ed>` and ``x``."
+msgstr ""
+
+msgid "Then press <b>Save now</b>, %s &amp; go"
+msgstr ""
+
+msgid "The file \"%s\" has {n} lines"
+msgstr ""
+"""
+    first, second, third = polib.pofile(turned(catalogue))
+    assert sorted(CODE.findall(first.msgstr)) == sorted(CODE.findall(first.msgid))
+    assert "<b>NOW SAVE</b>" in second.msgstr.replace(",", "")
+    assert "&amp;" in second.msgstr and "%s" in second.msgstr
+    assert sorted(CODE.findall(third.msgstr)) == ["%s", "{n}"]
+
+
+@pytest.mark.slow
+def test_real_catalogues_keep_all_placeholders_and_roles(corpora):
+    files = sorted((corpora / "documents" / "po" / "fr").glob("*.po"))
+    assert len(files) == 4
+    for file in files:
+        check_against_polib(file.read_text(encoding="utf-8"))
+        emptied = polib.pofile(str(file))
+        for entry in emptied:
+            entry.msgstr, entry.flags = "", [flag for flag in entry.flags if flag != "fuzzy"]
+        done = polib.pofile(turned(str(emptied)))
+        for entry in (entry for entry in done if not entry.obsolete):
+            assert entry.msgstr
+            found, wanted = CODE.findall(entry.msgstr), CODE.findall(entry.msgid)
+            assert sorted(found) == sorted(wanted), entry.msgid
+
+
+def test_a_placeholder_with_quotes_is_written_as_a_catalogue_does():
+    catalogue = 'msgid "use {{ \\"b\\" }} <b>now</b>"\nmsgstr ""\n'
+    message = catalogue.splitlines()[0].removeprefix("msgid ")
+    wanted = message.replace("use", "USE").replace("now", "NOW")
+    answers = {"use now": AlignedText("USE NOW", [Link((0, 3), (0, 3)), Link((4, 7), (4, 7))])}
+    model = Model(
+        lambda texts, aligned: [answers[text] for text in texts],
+        lambda texts: [len(text.split()) for text in texts],
+        limit=400,
+    )
+    parts = read(catalogue, "en").parts
+    translated = "".join(DocumentTranslator(model, "en").translate(parts))
+    assert translated == catalogue.replace('""', wanted)

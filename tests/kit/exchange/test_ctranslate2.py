@@ -1,0 +1,437 @@
+"""CTranslate2 shares no code with this library: if both agree, both are right."""
+
+import dataclasses
+import json
+import sys
+
+import ctranslate2
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+import keras_transformer as kt
+from keras_transformer.core.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
+from keras_transformer.core.model.transformer import Transformer, shift_right
+from keras_transformer.core.search.config import DecodingConfig
+from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+from keras_transformer.core.training.model_directory import describe_unknown_training
+from keras_transformer.core.training.step import TrainingStep, zero_sums
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.core.vocabulary.subwords import Subwords
+from keras_transformer.kit.exchange.ctranslate2 import (
+    ctranslate2_spec,
+    export_ctranslate2,
+    transformer_spec,
+)
+from keras_transformer.use.store.card import ModelCard, read_card
+from pipelines.prepare.vocabulary import learn_subwords
+from tests import small_models
+from tests.refusals import refused
+
+FACTS = CheckpointInfo("step-00000007", step=7)
+# Sources consist of 10 words; each word has two translations, one four times as likely.
+WORDS = 10
+SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
+VOCAB_SIZE = 4 + 3 * WORDS
+TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
+LONGEST = 6
+VARIANTS = {  # whose searches are compared; OPTIONS compare probabilities
+    "paper": {},
+    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
+}
+OPTIONS = {
+    "even heads": {},
+    "narrow keys": {"d_k": 3},
+    "narrow values": {"d_v": 5, "tie_embeddings": False},
+    "wide heads": {"d_k": 12, "d_v": 13},
+    "biases and narrow keys": {"d_k": 3, "attention_bias": True, "logits_bias": True},
+    "biases, untied": {"attention_bias": True, "logits_bias": True, "tie_embeddings": False},
+    "swish": {"activation": "swish", "decoder_layers": 1},
+    "gelu, pre-norm": {"activation": "gelu", "norm": "pre"},
+    "unscaled embeddings": {"scale_embeddings": False},
+    "large epsilon": {"norm_epsilon": 0.1},
+    "Marian's positions": {"positions": "marian"},
+    "M2M-100's positions": {"positions": "m2m100"},
+    "learned positions": {"positions": "learned", "max_positions": 64},
+    "rotary positions": {"positions": "rotary"},
+    "rotary positions, narrow values": {"positions": "rotary", "d_v": 5},
+    "SwiGLU": {"activation": "swiglu"},
+    "pre-norm, large epsilon": {"norm": "pre", "norm_epsilon": 0.1},
+}
+# These cover most of the others.
+SEVERAL_OPTIONS = ("biases and narrow keys", "gelu, pre-norm", "rotary positions, narrow values")
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
+    file.write_text("".join(f"{token}\n" for token in TOKENS))
+    return VocabularyPair(*[Subwords(file)] * 2)
+
+
+def make_pairs(count, seed):
+    """Draws sources and their translations in reverse order, int32 [count, LONGEST + 1] each."""
+    rng = np.random.default_rng(seed)
+    source, target = np.full((2, count, LONGEST + 1), PAD_ID, np.int32)
+    for row, reverse in zip(source, target, strict=True):
+        words = rng.integers(WORDS, size=rng.integers(2, LONGEST + 1))
+        likely = np.where(rng.random(len(words)) < 0.8, TARGET, SYNONYM)
+        row[: len(words) + 1] = [*(SOURCE + words), EOS_ID]
+        reverse[: len(words) + 1] = [*(likely + words)[::-1], EOS_ID]
+    return source, target
+
+
+# Training takes seconds. Tests that do not need it use random weights.
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+)
+def trained(request, vocabulary, tmp_path_factory):
+    """A model trained on such pairs, and CTranslate2's translator for its export."""
+    keras.utils.set_random_seed(1)
+    config = TransformerConfig(*(VOCAB_SIZE, 1, 32, 64, 4), dropout=0.0, **VARIANTS[request.param])
+    training = TrainingConfig(warmup_steps=100, label_smoothing=0.0)
+    step = TrainingStep(config, training, tf.distribute.get_strategy())
+    pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
+    batches = iter(pairs.repeat().batch(64))
+    step.run(batches, tf.constant(300), zero_sums())  # enough for most models
+    for _ in range(12):
+        if greedy_share(step.model) > 0.9:
+            break
+        step.run(batches, tf.constant(100), zero_sums())
+    return step.model, exported(step.model, vocabulary, tmp_path_factory)
+
+
+def search(model, source, beam_size):
+    """Runs our own search with the settings that CTranslate2 uses here."""
+    settings = small_models.settings_of(beam_size, alpha=0.0)
+    return small_models.search(model, tf.constant(source), settings)
+
+
+def greedy_share(model):
+    """Returns the share of sources whose words all become their likelier translations."""
+    source, target = make_pairs(200, seed=7)
+    best = search(model, source, beam_size=1)
+    return share_of_likely(words_of(best.ids.numpy()[:, 0]), target)
+
+
+def share_of_likely(found, target):
+    likely = words_of(np.where(target >= SYNONYM, target - WORDS, target))
+    return np.mean([a == b for a, b in zip(found, likely, strict=True)])
+
+
+def exported(model, vocabulary, tmp_path_factory, **settings):
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export_ctranslate2(model, vocabulary, folder, card_of(model))
+    return ctranslate2.Translator(str(folder), intra_threads=1, **settings)
+
+
+def card_of(model):
+    """Makes the card of a model about which little is known."""
+    fingerprints = {"vocabulary_fingerprint": "0123"}
+    return ModelCard(
+        describe_unknown_training(model.config, fingerprints),
+        DecodingConfig(),
+        parameters=model.count_params(),
+        checkpoint=FACTS,
+    )
+
+
+def words_of(ids):
+    """Returns CTranslate2's input: tokens without EOS and padding."""
+    return [[TOKENS[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in ids]
+
+
+def assert_same_log_probs(model, translator, source, target, source_words=None):
+    source_ids, target_ids = tf.constant(source), tf.constant(target)
+    logits = model({"source": source_ids, "target": shift_right(target_ids)})
+    log_probs = tf.gather(tf.nn.log_softmax(logits), target, batch_dims=2).numpy()
+    ours = [row[ids != PAD_ID] for row, ids in zip(log_probs, target, strict=True)]
+    scores = translator.score_batch(
+        source_words or words_of(source), words_of(target), max_input_length=0
+    )
+    for row, theirs in zip(ours, scores, strict=True):
+        np.testing.assert_allclose(row, theirs.log_probs, atol=1e-3)
+
+
+def test_forced_scores(trained):
+    source, target = make_pairs(50, seed=3)
+    # Half of the targets are wrong, so that improbable tokens are scored as well.
+    target[25:] = np.roll(target[25:], 1, axis=0)
+    assert_same_log_probs(*trained, source, target)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_best_translations(trained, beam_size):
+    model, translator = trained
+    source, target = make_pairs(200, seed=4)
+    best = search(model, source, beam_size)
+    ours = words_of(best.ids.numpy()[:, 0])
+    # The default minimum of one token would exclude EOS, and its probability, from the first step.
+    results = translator.translate_batch(
+        words_of(source),
+        beam_size=beam_size,
+        length_penalty=0,
+        min_decoding_length=0,
+        return_scores=True,
+    )
+    theirs = [result.hypotheses[0] for result in results]
+    scores = np.array([result.scores[0] for result in results])
+    equal = np.array([a == b for a, b in zip(ours, theirs, strict=True)])
+    lead = best.log_probs.numpy()[:, 0] - scores
+    same_score = np.abs(lead) < 1e-3
+    assert same_score[equal].all()
+    if beam_size > 1:  # both prune: where they differ, ours must be no worse
+        assert np.all(lead > -1e-3)
+    assert np.mean(equal | same_score) >= (0.99 if beam_size == 1 else 0.95)
+    # The model did learn: most sentences get the likelier translation of every word.
+    assert share_of_likely(ours, target) > 0.8
+
+
+def perturb(model):
+    """Changes all weights from their initial values, biases included."""
+    for variable in model.trainable_variables:
+        variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
+
+
+@pytest.mark.parametrize("options", SEVERAL_OPTIONS)
+def test_several_options_of_the_configuration(options, vocabulary, tmp_path_factory):
+    assert_same_with_options(options, vocabulary, tmp_path_factory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", sorted(OPTIONS.keys() - SEVERAL_OPTIONS))
+def test_every_option_of_the_configuration(options, vocabulary, tmp_path_factory):
+    assert_same_with_options(options, vocabulary, tmp_path_factory)
+
+
+def assert_same_with_options(options, vocabulary, tmp_path_factory):
+    config = TransformerConfig(VOCAB_SIZE, 2, 16, 24, 2, **OPTIONS[options])
+    model = Transformer(config)
+    perturb(model)
+    pairs = make_pairs(20, seed=5)
+    translator = exported(model, vocabulary, tmp_path_factory)
+    assert_same_log_probs(model, translator, *pairs)
+
+
+def test_greedy_translations_of_random_weights(vocabulary, tmp_path_factory):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    perturb(model)
+    translator = exported(model, vocabulary, tmp_path_factory)
+    source, _ = make_pairs(20, seed=5)
+    ours = search(model, source, beam_size=1).ids.numpy()[:, 0]
+    settings = {"beam_size": 1, "min_decoding_length": 0, "max_decoding_length": 10}
+    results = translator.translate_batch(words_of(source), **settings)
+    for ids, result in zip(ours, results, strict=True):
+        ids = [*ids[:10], EOS_ID]
+        assert [TOKENS[i] for i in ids[: ids.index(EOS_ID)]] == result.hypotheses[0]
+    assert len({tuple(ids) for ids in ours}) > 5, "they depend on their sources"
+
+
+@pytest.mark.parametrize("tie_embeddings", [True, False])
+def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
+    source_tokens = [*TOKENS[:SOURCE], *(f"s{i}" for i in range(WORDS))]
+    for side, tokens in (("source", source_tokens), ("target", TOKENS)):
+        (tmp_path / f"{side}_vocabulary.txt").write_text("".join(f"{t}\n" for t in tokens))
+    sizes = {"source_vocab_size": SOURCE + WORDS, "tie_embeddings": tie_embeddings}
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, **sizes))
+    perturb(model)
+    folder = tmp_path / "model"
+    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, card_of(model))
+    names = ("source_vocabulary", "target_vocabulary")
+    found = [json.loads((folder / f"{name}.json").read_text()) for name in names]
+    assert found == [source_tokens, TOKENS] and not (folder / "shared_vocabulary.json").exists()
+    copies = [(folder / f"{name}.txt").read_bytes() for name in names]
+    assert copies == [(tmp_path / f"{name}.txt").read_bytes() for name in names]
+    source, target = make_pairs(20, seed=5)
+    source_words = [[source_tokens[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in source]
+    translator = ctranslate2.Translator(str(folder), intra_threads=1)
+    assert_same_log_probs(model, translator, source, target, source_words)
+
+
+def test_directory(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    folder = tmp_path / "model"
+    result = export_ctranslate2(model, vocabulary, folder, card_of(model))
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    size = sum(path.stat().st_size for path in files.values())
+    assert result == {"ctranslate2": str(folder), "bytes": size}
+    assert files["vocabulary.txt"].read_bytes() == vocabulary.target.file.read_bytes()
+    # Weights are stored once, including the one embedding matrix and a table of 2048 positions.
+    weights = 4 * (model.count_params() + 2048 * 16)
+    assert weights < files["model.bin"].stat().st_size < weights + 5000
+    assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
+    card = json.loads(files["assets.extra/model_card.json"].read_text())
+    assert (card["checkpoint"]["checkpoint"], card["parameters"]) == (
+        "step-00000007",
+        model.count_params(),
+    )
+    assert read_card(folder).format == "ctranslate2"
+    with refused("export_dir", folder):
+        export_ctranslate2(model, vocabulary, folder, card_of(model))
+    other = dataclasses.replace(card_of(model), checkpoint=CheckpointInfo("other"))
+    export_ctranslate2(model, vocabulary, folder, other, overwrite=True)
+    assert "other" in files["assets.extra/model_card.json"].read_text()
+
+
+def test_stored_in_fewer_bits(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 64, 256, 2))
+    sizes, scores = {}, {}
+    source, target = make_pairs(20, seed=5)
+    for weights in ("float32", "bfloat16", "int8"):
+        folder = tmp_path / weights
+        card = dataclasses.replace(card_of(model), weights=weights)
+        export_ctranslate2(model, vocabulary, folder, card)
+        sizes[weights] = (folder / "model.bin").stat().st_size
+        translator = ctranslate2.Translator(str(folder), intra_threads=1)
+        rows = translator.score_batch(words_of(source), words_of(target))
+        scores[weights] = np.concatenate([row.log_probs for row in rows])
+    table = 4 * 2048 * 64  # positions are not quantized to int8
+    exact = sizes["float32"] - table
+    assert sizes["bfloat16"] < 0.55 * sizes["float32"] and sizes["int8"] - table < 0.4 * exact
+    # The bound for int8 holds on all processors, because no sum saturates: see the next test.
+    for weights, atol in (("bfloat16", 0.05), ("int8", 0.2)):
+        difference = np.abs(scores[weights] - scores["float32"])
+        assert 0 < difference.max() < atol
+
+
+def saturating_product(rows, matrix):
+    """The product of processors with AVX2 but not VNNI: uint8 [R, D], int8 [E, D] -> [R, E].
+
+    They add two neighbouring products in 16 bits, which saturate, and the sums in 32 bits.
+    """
+    products = rows[:, None].astype(np.int32) * matrix  # [R, E, D]
+    pairs = products.reshape(len(rows), len(matrix), -1, 2).sum(axis=-1)
+    return np.clip(pairs, -(2**15), 2**15 - 1).sum(axis=-1)
+
+
+def matrices_of(spec):
+    """Returns the matrices [E, D] that are stored, by name."""
+    variables = spec.variables().items()
+    return {name: each.numpy() for name, each in variables if name.endswith("/weight")}
+
+
+def test_no_sum_of_two_int8_products_saturates(vocabulary):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 64, 256, 2, tie_embeddings=False))
+    card = card_of(model)
+    exact = matrices_of(ctranslate2_spec(model, vocabulary, card)[0])
+    ours, _ = ctranslate2_spec(model, vocabulary, dataclasses.replace(card, weights="int8"))
+    theirs = transformer_spec(ctranslate2.specs, model, positions=8)
+    for half in (theirs.encoder, theirs.decoder):
+        half.validate()
+        half.optimize("int8")
+    scales = {name: each.numpy() for name, each in ours.variables().items() if "scale" in name}
+    wider = matrices_of(theirs)
+    for name, matrix in matrices_of(ours).items():
+        assert matrix.dtype == np.int8 and np.abs(matrix).max(axis=1).tolist() == [64] * len(matrix)
+        largest = np.abs(exact[name]).max(axis=1, keepdims=True)
+        restored = matrix / scales[f"{name}_scale"][:, None]
+        assert (np.abs(restored - exact[name]) <= largest / 128 * 1.001).all()
+        for levels, saturates in ((matrix, False), (wider[name], True)):
+            # The rows with the largest sums: 255 for weights of one sign, and 0 for the others.
+            rows = np.concatenate([levels > 0, levels < 0]).astype(np.uint8) * np.uint8(255)
+            product = rows.astype(np.int32) @ levels.T.astype(np.int32)
+            assert (saturating_product(rows, levels) != product).any() == saturates
+
+
+def test_rotary_positions_need_no_table(vocabulary, tmp_path):
+    config = TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, positions="rotary", logits_bias=True)
+    model = Transformer(config)
+    perturb(model)
+    bias = np.zeros(VOCAB_SIZE, np.float32)
+    bias[:SOURCE] = -100  # neither ends nor writes special tokens
+    model.logits_embedding.bias.assign(bias)
+    folder = tmp_path / "model"
+    card = card_of(model)
+    description = dataclasses.replace(card.description, **vocabulary.fingerprints)
+    card = dataclasses.replace(card, description=description)
+    export_ctranslate2(model, vocabulary, folder, card)
+    weights = 4 * model.count_params()
+    assert weights < (folder / "model.bin").stat().st_size < weights + 5000
+
+    length = 2100  # more than CTranslate2 prepares rotations for, and than other tables have
+    source = np.random.default_rng(6).integers(SOURCE, VOCAB_SIZE, (1, length)).astype(np.int32)
+    source[:, -1] = EOS_ID
+    text = " ".join(words_of(source)[0])
+    translator = kt.load(folder, max_source_length=length, extra_length=10, beam_size=1)
+    ((found,),) = translator.translate([text])
+    assert (found.truncated, found.unfinished, found.tokens) == (False, True, length + 10)
+    target = np.array([[TOKENS.index(token) for token in found.text.split()] + [EOS_ID]], np.int32)
+    exact = ctranslate2.Translator(str(folder), intra_threads=1)
+    assert_same_log_probs(model, exact, source, target)
+    (scored,) = exact.score_batch(words_of(source), words_of(target), max_input_length=0)
+    assert found.log_prob == pytest.approx(sum(scored.log_probs[:-1]), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("norm", "num_layers", "layer"), [("post", 2, -1), ("pre", 2, -2), ("pre", 1, -1)]
+)
+def test_the_layer_of_alignments(norm, num_layers, layer):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, num_layers, 16, 24, 2, norm=norm))
+    assert transformer_spec(ctranslate2.specs, model, 8).decoder.alignment_layer == layer
+
+
+def test_weights_that_are_not_finite_are_refused(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    model.trainable_variables[3].assign(model.trainable_variables[3] * np.nan)
+    with refused("model", about="finite"):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
+
+
+@pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])
+def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_type):
+    model, exact = trained
+    rough = exported(model, vocabulary, tmp_path_factory, compute_type=compute_type)
+    # int8 is short for int8_float32.
+    assert [each.compute_type for each in (rough, exact)] == ["int8_float32", "float32"]
+    source, target = make_pairs(200, seed=7)
+    scores = [each.score_batch(words_of(source), words_of(target)) for each in (rough, exact)]
+    log_probs = [np.concatenate([score.log_probs for score in rows]) for rows in scores]
+    assert np.abs(np.subtract(*log_probs)).max() > 1e-6
+    # How close they are depends on the processor: without VNNI, sums of two products saturate at 16
+    # bits, and 0.68 of the sentences are right. By chance, none would be.
+    results = rough.translate_batch(words_of(source), beam_size=1)
+    assert share_of_likely([result.hypotheses[0] for result in results], target) > 0.4
+
+
+def test_sentencepiece_tokens(tmp_path):
+    text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
+    tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
+    model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
+    export_ctranslate2(
+        model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", card_of(model)
+    )
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(tmp_path / "model" / "vocabulary.model")
+    )
+    tokens = json.loads((tmp_path / "model" / "shared_vocabulary.json").read_text())
+    assert tokens[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
+    assert tokens == [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    for line, ids in zip(text[:3], tokenizer.encode(text[:3]), strict=True):
+        assert processor.encode(line, out_type=str) == [tokens[i] for i in ids]
+    answer = ctranslate2.Translator(str(tmp_path / "model")).translate_batch(
+        [processor.encode(text[0], out_type=str), []], max_decoding_length=5
+    )
+    assert len(answer[0].hypotheses[0]) == 5
+    assert answer[1].hypotheses == [[]]
+
+
+def test_other_kinds_of_positions_are_refused(vocabulary, tmp_path, monkeypatch):
+    supported = "keras_transformer.kit.exchange.ctranslate2.KINDS_OF_POSITIONS"
+    monkeypatch.setattr(supported, ("sinusoidal", "rotary"))
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, positions="learned"))
+    with refused("model", "positions=learned", about="sinusoidal, rotary"):
+        export_ctranslate2(model, vocabulary, tmp_path / "export", card_of(model))
+
+
+def test_restricted_attention_is_refused(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
+    with refused("model", "attention_window=3"):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
+
+
+def test_package_is_an_extra(vocabulary, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with refused("ctranslate2", about="pip install ctranslate2"):
+        export_ctranslate2(None, vocabulary, tmp_path / "model", None)

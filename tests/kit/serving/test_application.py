@@ -1,0 +1,585 @@
+import asyncio
+import contextlib
+import fnmatch
+import json
+import logging
+import math
+import re
+import threading
+import tomllib
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_transformer.kit.documents.tree import translation as translation_of_documents
+from keras_transformer.kit.serving import application, model_calls, responses
+from keras_transformer.kit.serving.application import Service
+from keras_transformer.kit.serving.document_service import language_in
+from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.support.errors import InputError
+from tests.kit.serving.conftest import translation
+from tests.kit.serving.running import client_of
+from tests.refusals import check_message
+
+NAMES = frozenset({"localhost", "127.0.0.1"})
+FOLDER = Path(application.__file__).parent
+PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
+WHOLE = dict.fromkeys(("truncated", "unfinished", "from_memory", "without_terms"), False)
+BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25, **WHOLE}
+SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5, **WHOLE}
+
+
+def served(translator, scenario, limits=None, names=NAMES, terminologies=None):
+    """Runs `scenario(client, service)` against a server on a socket."""
+
+    async def run():
+        service = Service(translator, limits or Limits(), names, None, terminologies)
+        async with client_of(service) as client:
+            return await asyncio.wait_for(scenario(client, service), timeout=120)
+
+    return asyncio.run(run())
+
+
+def answer_to(translator, method, path, limits=None, terminologies=None, **request):
+    """Gives status, headers and body of the answer to one request."""
+
+    async def scenario(client, service):
+        answer = await client.request(method, path, **request)
+        return answer.status, answer.headers, await answer.read()
+
+    return served(translator, scenario, limits, terminologies=terminologies)
+
+
+@contextlib.contextmanager
+def held(translator):
+    """Holds up the translator's first call; gives an event that tells of it."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        assert go_on.wait(timeout=60)
+
+    translator.before_call = wait
+    try:
+        yield begun, go_on
+    finally:
+        go_on.set()
+
+
+@pytest.mark.parametrize(
+    ("request_body", "wanted"),
+    [
+        ({"text": "the cat sleeps."}, [[BEST]]),
+        ({"text": "the cat sleeps.", "n_best": 2}, [[BEST, SECOND]]),
+        ({"texts": ["a", ""], "n_best": 2}, [[BEST, SECOND]] * 2),
+        ({"texts": []}, []),
+        ({"text": "a", "prefixes": ["schläft"]}, [[BEST | {"text": "schläft b"}]]),
+        ({"texts": [], "prefixes": []}, []),
+        (
+            {"texts": ["a", "b"], "required_phrases": [["schläft", "d"], []]},
+            [[BEST | {"text": "schläft+d"}], [BEST | {"text": ""}]],
+        ),
+    ],
+)
+def test_translate(translator, request_body, wanted):
+    status, headers, body = answer_to(translator, "POST", "/translate", json=request_body)
+    assert (status, json.loads(body)) == (200, {"translations": wanted})
+    assert headers["Content-Type"] == "application/json; charset=utf-8"
+    assert "schläft".encode() in body or not wanted, "readable, not escaped"
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_confidence(translator):
+    request = {"text": "a", "confidence": True}
+    _, _, body = answer_to(translator, "POST", "/translate", json=request)
+    assert json.loads(body)["translations"][0][0]["confidence"] == 0.371
+    translator.confidences = {"a cat.": 0.12345}
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "a cat. a dog."})
+    first, second = json.loads(body)["sentences"]
+    assert first["confidence"] == 0.123 and "confidence" not in second
+
+
+def test_aligned_translations(translator):
+    request = {"text": "a", "aligned": True}
+    _, _, body = answer_to(translator, "POST", "/translate", json=request)
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == {
+        **{"text": "b", "score": -0.5, "log_prob": -1.25, "pharaoh": "0-0", **WHOLE},
+        **{"target_pieces": ["b", "</s>"], "log_probs": [-0.125, -1.125]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefixes": ["die Katze"]}, "prefixes must be short. Received: a long one"),
+        (
+            {"required_phrases": [["b"], ["c"]]},
+            "required_phrases must be as many as texts. Received: 2",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(translator, options, message):
+    """The message is that of the translator above, which is the double of this folder."""
+    request = {"text": "a"} | options
+    status, _, body = answer_to(translator, "POST", "/translate", json=request)
+    assert (status, json.loads(body)) == (400, {"error": message})
+
+
+def test_half_a_surrogate_pair(translator):
+    status, _, body = answer_to(translator, "POST", "/translate", data=rb'{"text": "\ud83d"}')
+    assert status == 400 and "surrogates" in json.loads(body)["error"]
+    assert translator.calls == []
+
+
+def test_what_is_cut_is_said(translator):
+    def answers(sentences):
+        cut = [translation("a", -0.5, -1.25, truncated=True)]
+        return [cut, [translation("", -math.inf, -math.inf, unfinished=True)]]
+
+    translator.translate = answers
+    _, _, body = answer_to(translator, "POST", "/translate", json={"texts": ["a b", "c"]})
+    assert json.loads(body)["translations"] == [
+        [{"text": "a", "score": -0.5, "log_prob": -1.25, **WHOLE, "truncated": True}],
+        [{"text": "", "score": None, "log_prob": None, **WHOLE, "unfinished": True}],
+    ]
+
+
+TERMINOLOGIES = {"pets": {"cat": "Kater", "dog": "Hund"}, "farm": {"dog": "Hofhund"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"text": "a cat, a dog."}, ["Kater+Hund"]),
+        ({"texts": ["a dog", "a cow"], "terminology": "farm"}, ["Hofhund", ""]),
+        ({"text": "a dog", "required_phrases": [["x"]], "terminology": "farm"}, ["x"]),
+        ({"text": "a cow"}, ["die Katze schläft."]),
+        ({"text": "a dog", "terminology": ""}, ["die Katze schläft."]),
+    ],
+)
+def test_sentences_keep_to_a_terminology(translator, fields, wanted):
+    _, _, body = answer_to(translator, "POST", "/translate", None, TERMINOLOGIES, json=fields)
+    assert [best["text"] for best, *_ in json.loads(body)["translations"]] == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"), [(None, "pets"), ("farm", "farm"), ("pets", "pets"), ("", None)]
+)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"document": "a dog."},
+        {"document": "<p>a dog.</p>", "format": "html"},
+        {"q": "a dog.", "source": "en", "target": "de"},
+    ],
+)
+def test_documents_keep_to_a_terminology(translator, fields, name, terms):
+    fields = fields if name is None else fields | {"terminology": name}
+    answer_to(translator, "POST", "/translate", None, TERMINOLOGIES, json=fields)
+    wanted = [] if terms is None else [TERMINOLOGIES[terms]]
+    assert translator.calls == [*wanted, ["a dog."]]
+
+
+def test_terminologies_are_named_and_others_refused(translator):
+    _, _, body = answer_to(translator, "GET", "/model", None, TERMINOLOGIES)
+    assert json.loads(body)["terminologies"] == ["pets", "farm"]
+    for terminologies in (TERMINOLOGIES, None):
+        for fields in ({"text": "a"}, {"document": "a"}):
+            request = {"json": fields | {"terminology": "cars"}}
+            status, _, body = answer_to(
+                translator, "POST", "/translate", None, terminologies, **request
+            )
+            assert status == 400 and translator.calls == []
+            check_message(json.loads(body)["error"], "terminology", "cars")
+
+
+def test_what_is_from_a_memory_is_said(translator):
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "known. a cat."})
+    found = [sentence["from_memory"] for sentence in json.loads(body)["sentences"]]
+    assert found == [True, False]
+    for fields in ({"document": "known. a cat."}, {"document": "# known.", "format": "markdown"}):
+        _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+        assert json.loads(body)["from_memory"] == 1
+    answers = [[translation("a", -0.5, -1.25, from_memory=True)]]
+    translator.translate = lambda sentences: answers
+    _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == BEST | {"text": "a", "from_memory": True}
+
+
+def test_what_lacks_a_term_is_said(translator):
+    translator.lacking = ("a dog.",)
+    _, _, body = answer_to(translator, "POST", "/translate", json={"document": "a cat. a dog."})
+    answer = json.loads(body)
+    assert [sentence["without_terms"] for sentence in answer["sentences"]] == [False, True]
+    assert answer["without_terms"] == 1
+    fields = {"document": "# a dog.", "format": "markdown"}
+    _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+    assert json.loads(body)["without_terms"] == 1
+    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, without_terms=True)]]
+    _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == BEST | {"text": "a", "without_terms": True}
+
+
+def test_doubtful_translations_of_a_document_are_marked(translator):
+    _, _, body = answer_to(translator, "GET", "/model")
+    assert json.loads(body)["has_confidence"] is False
+    catalogue = {"document": 'msgid "a cat."\nmsgstr ""\n', "format": "po"}
+    for fields in (catalogue, {"document": "a cat."}):
+        for value in (0.5, 1.5):  # without a calibration; and no probability
+            status, _, body = answer_to(
+                translator, "POST", "/translate", json=fields | {"review_below": value}
+            )
+            assert status == 400
+            check_message(json.loads(body)["error"], "review_below", str(value))
+
+    translator.card.calibration = "of a model"
+    translator.confidences = {"a cat.": 0.4}
+    _, _, body = answer_to(translator, "GET", "/model")
+    assert json.loads(body)["has_confidence"] is True
+    for review_below, mark in ((0.0, ""), (0.3, ""), (0.5, "#, fuzzy\n")):
+        fields = {"json": catalogue | {"review_below": review_below}}
+        _, _, body = answer_to(translator, "POST", "/translate", **fields)
+        answer = json.loads(body)
+        assert answer["doubtful"] == (1 if mark else 0)
+        assert answer["translation"].startswith(f'{mark}msgid "a cat."')
+    fields = {"document": "a cat. a dog.", "review_below": 0.5}
+    _, _, body = answer_to(translator, "POST", "/translate", json=fields)
+    assert json.loads(body)["doubtful"] == 1
+
+
+def test_attention(translator):
+    status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
+    answer, made = json.loads(body), translator.attention("", "")
+    assert status == 200
+    assert translator.calls[0] == ("the cat sleeps.", "die Katze schläft.")
+    assert answer["source_pieces"] == ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
+    assert answer["source_labels"] == ["the", "cat", "sleeps", ".", "</s>"]
+    assert answer["target_pieces"] == ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+    assert answer["target_labels"] == ["die", "Ka", "·tze", "schläft", ".", "</s>"]
+    assert answer["alignment"] == [0, 1, 1, 2, 3, 4]
+    assert answer["memory"][1][0] == np.eye(5)[[0, 1, 1, 2, 3, 4]].tolist()
+    assert answer["decoder"][0][1][2] == [0.333, 0.333, 0.333, 0, 0, 0], "rounded"
+    for name in ("encoder", "decoder", "memory"):
+        np.testing.assert_allclose(answer[name], getattr(made, name), atol=5e-4)
+
+
+def test_attention_that_is_too_much(translator, monkeypatch):
+    # 2 layers of 2 heads of 5 x 5, 6 x 6 and 6 x 5 pieces
+    monkeypatch.setattr(responses, "ANSWER_WEIGHTS", 363)
+    status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
+    assert status == 413
+    assert "363 weights" in body.decode() and "Received: one of 364" in body.decode()
+
+
+def test_model_and_health(translator):
+    limits = Limits(max_sentences=7, max_characters=99)
+    status, _, body = answer_to(translator, "GET", "/model", limits)
+    limits = {"sentences": 7, "characters": 99}
+    wanted = {
+        **translator.card,
+        "signatures": ["attention_ids", "search_ids"],
+        "limits": limits,
+        "terminologies": [],
+        "has_memory": False,
+        "has_corrections": False,
+        "has_confidence": False,
+    }
+    assert (status, json.loads(body)) == (200, wanted)
+    status, _, body = answer_to(translator, "GET", "/healthz")
+    assert (status, json.loads(body)) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "text/html"),
+        ("/page.css", "text/css"),
+        ("/page.js", "text/javascript"),
+        ("/translator.js", "text/javascript"),
+        ("/figure.js", "text/javascript"),
+        ("/figure.css", "text/css"),
+    ],
+)
+def test_page(translator, path, kind):
+    status, headers, body = answer_to(translator, "GET", path)
+    assert status == 200
+    assert headers["Content-Type"] == f"{kind}; charset=utf-8"
+    assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    foreign = set(re.findall(r"https?://[\w./]+", body.decode()))
+    assert foreign <= {"http://www.w3.org/2000/svg"}, "nothing comes from elsewhere"
+    status, _, body = answer_to(translator, "HEAD", path)
+    assert (status, body) == (200, b"")
+
+
+def test_page_is_in_the_wheel():
+    project = tomllib.loads((FOLDER.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    data = project["tool"]["setuptools"]["package-data"]
+    for name in (
+        "kit/serving/page.html",
+        "kit/serving/page.js",
+        "kit/serving/page.css",
+        "kit/figures/figure.js",
+    ):
+        path = FOLDER.parent / name
+        assert path.is_file()
+        assert any(fnmatch.fnmatch(path.name, pattern) for pattern in data["*"]), name
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "request_options", "status", "named"),
+    [
+        ("GET", "/absent", {}, 404, "'/absent'"),
+        ("GET", "/%0aforged", {}, 404, r"'/\nforged'"),
+        ("GET", "/../requests.py", {}, 404, "'/requests.py'"),
+        ("GET", "/page.html", {}, 404, "'/page.html'"),
+        ("GET", "/translate", {}, 405, "Received: GET"),
+        ("DELETE", "/attention", {}, 405, "Received: DELETE"),
+        ("POST", "/", {"data": b""}, 405, "Received: POST"),
+        ("POST", "/translate", {"data": b"{"}, 400, "JSON"),
+        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "100,000 characters"),
+        ("GET", "/", {"headers": {"Host": "rebound.example"}}, 403, "'rebound.example'"),
+        (
+            "POST",
+            "/translate",
+            {"json": {"text": "a"}, "headers": {"Origin": "http://other.example"}},
+            403,
+            "'http://other.example'",
+        ),
+    ],
+)
+def test_refusals(translator, caplog, method, path, request_options, status, named):
+    caplog.set_level(logging.INFO, "keras_transformer")
+    found, headers, body = answer_to(translator, method, path, **request_options)
+    assert found == status
+    error = json.loads(body)["error"]
+    assert named in error
+    assert set(json.loads(body)) == {"error"}
+    assert "Traceback" not in body.decode() and "\n" not in body.decode()
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    lines = [record for record in caplog.records if record.name.startswith("keras_transformer")]
+    assert len(lines) == 1 and lines[0].exc_info is None
+    assert "\n" not in lines[0].getMessage() and f" {status} " in lines[0].getMessage()
+    assert translator.calls == []
+    assert status != 405 or headers["Allow"] in error
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("first line\nsecond line"), "the model failed: ValueError: first line"),
+        (InputError("weights", "must be finite", "nan"), "weights must be finite. Received: nan"),
+    ],
+)
+def test_failing_model(translator, caplog, error, message):
+    def fail():
+        raise error
+
+    async def scenario(client, service):
+        translator.before_call = fail
+        for path, body in (("/translate", {"text": "a"}), ("/attention", PAIR)):
+            answer = await client.post(path, json=body)
+            assert answer.status == 500
+            assert await answer.json() == {"error": message}
+        translator.before_call = lambda: None
+        assert (await client.post("/translate", json={"text": "a"})).status == 200
+        return service.http.requests, service.http.errors
+
+    assert served(translator, scenario) == (3, 2)
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+def test_concurrent_requests_are_translated_together(translator):
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            first = asyncio.create_task(client.post("/translate", json={"text": "first"}))
+            assert await asyncio.to_thread(begun.wait, 60)
+            assert (await client.get("/healthz")).status == 200, "the model does not hold it up"
+            posts = [client.post("/translate", json={"text": f"{i}"}) for i in range(8)]
+            others = [asyncio.create_task(post) for post in posts]
+            while len(service.calls.sentences._jobs) < 8:
+                await asyncio.sleep(0)
+            go_on.set()
+            answers = await asyncio.gather(first, *others)
+        assert [answer.status for answer in answers] == [200] * 9
+        assert translator.calls[0] == ["first"]
+        assert sorted(translator.calls[1]) == [f"{i}" for i in range(8)]
+        assert len(translator.calls) == 2
+
+    served(translator, scenario)
+
+
+@pytest.fixture
+def timeouts(monkeypatch):
+    """The timeouts of calls of the model, as none of them is to pass by itself."""
+    made = []
+
+    def timeout(seconds):
+        made.append(asyncio.timeout(seconds))
+        return made[-1]
+
+    patched = types.SimpleNamespace(**vars(asyncio) | {"timeout": timeout})
+    monkeypatch.setattr(model_calls, "asyncio", patched)
+    return made
+
+
+def test_slow_model_and_full_queue(translator, timeouts):
+    async def scenario(client, service):
+        now = asyncio.get_running_loop().time
+        with held(translator) as (begun, go_on):
+            first = asyncio.create_task(client.post("/translate", json={"text": "slow"}))
+            assert await asyncio.to_thread(begun.wait, 60)
+            timeouts[-1].reschedule(now())
+            slow = await first
+            assert slow.status == 504
+            assert "60 seconds" in (await slow.json())["error"]
+            waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
+            while not service.calls.sentences._jobs:
+                await asyncio.sleep(0)
+            patience = timeouts[-1]
+            refused = await client.post("/translate", json={"text": "refused"})
+            assert refused.status == 503
+            assert refused.headers["Retry-After"] == "1"
+            assert "already waiting" in (await refused.json())["error"]
+            patience.reschedule(now())
+            assert (await waiting).status == 504
+        go_on.set()
+        assert (await client.post("/translate", json={"text": "after"})).status == 200
+        assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
+
+    served(translator, scenario, Limits(timeout=60, max_waiting=1))
+
+
+def test_a_document_that_nobody_waits_for_is_not_translated_to_its_end(translator, monkeypatch):
+    monkeypatch.setattr(translation_of_documents, "CHUNK_SENTENCES", 1)
+    page = {"document": "<p>a</p><p>b</p><p>c</p>", "format": "html"}
+
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            waiting = asyncio.create_task(client.post("/translate", json=page))
+            assert await asyncio.to_thread(begun.wait, 60)
+            waiting.cancel()  # closes the connection
+            while not given_up:
+                await asyncio.sleep(0)
+            go_on.set()
+        answer = await client.post("/translate", json={"document": "after"})
+        assert answer.status == 200
+        assert translator.calls == [["a"], ["after"]]
+
+    class Event(threading.Event):
+        def set(self):
+            given_up.append(self)
+            super().set()
+
+    given_up = []
+    patched = types.SimpleNamespace(**vars(threading) | {"Event": Event})
+    monkeypatch.setattr(application, "threading", patched)
+    served(translator, scenario)
+    translator.calls.clear()
+    assert answer_to(translator, "POST", "/translate", json=page)[0] == 200
+    assert translator.calls == [["a"], ["b"], ["c"]]
+
+
+def test_slow_body(translator):
+    async def scenario(client, service):
+        never = asyncio.Event()
+
+        async def body():
+            yield b'{"text": '
+            await never.wait()
+
+        answer = await client.post("/translate", data=body())
+        assert answer.status == 408
+        assert "0.05 seconds" in (await answer.json())["error"]
+
+    served(translator, scenario, Limits(timeout=0.05))
+
+
+def cors_answers(translator, cors_origin, origin, *requests):
+    """Gives (status, headers) of requests that a page of `origin` sends."""
+
+    async def run():
+        service = Service(translator, Limits(), NAMES, cors_origin)
+        async with client_of(service) as client:
+            answers = []
+            for method, path, more in requests:
+                headers = {"Origin": origin, **more}
+                answer = await client.request(method, path, data=b"{", headers=headers)
+                answers.append((answer.status, answer.headers))
+            return answers
+
+    return asyncio.run(run())
+
+
+PREFLIGHT = {"Access-Control-Request-Method": "POST"}
+
+
+@pytest.mark.parametrize("cors_origin", ["https://example.org", "*"])
+def test_pages_of_another_origin_may_ask(translator, cors_origin):
+    (preflight, headers), (status, error_headers), (absent, _) = cors_answers(
+        translator,
+        cors_origin,
+        "https://example.org",
+        ("OPTIONS", "/translate", PREFLIGHT),
+        ("POST", "/translate", {"Content-Type": "application/json"}),
+        ("OPTIONS", "/absent", PREFLIGHT),
+    )
+    assert (preflight, status, absent) == (204, 400, 404)
+    assert headers["Access-Control-Allow-Origin"] == "https://example.org"
+    assert headers["Access-Control-Allow-Methods"] == "POST"
+    assert headers["Access-Control-Allow-Headers"] == "Content-Type"
+    assert error_headers["Access-Control-Allow-Origin"] == "https://example.org"
+    assert error_headers["Vary"] == "Origin"
+
+
+def test_the_model_tells_strangers_of_no_folder_and_no_setting(translator):
+    translator.card.update(
+        checkpoint="/folder/me/a/step-7,runs\\b\\step-8",
+        ensemble=[{"checkpoint": "/folder/me/a/step-7"}],
+        training={"seed": 1},
+        preset="tiny",
+        forbidden_phrases=["a secret"],
+        config={"num_layers": 2, "num_heads": 4, "dropout": 0.1},
+        data={"languages": ["en", "de"], "vocabulary": "vocabulary.model"},
+        evaluation={"bleu": 30.0, "data_dir": "/folder/me/data", "languages": ["en", "de"]},
+    )
+    _, _, body = answer_to(translator, "GET", "/model")
+    card = json.loads(body)
+    assert "home" not in body.decode() and "secret" not in body.decode()
+    assert not {"training", "preset", "ensemble", "forbidden_phrases"} & set(card)
+    assert card["checkpoint"] == "step-7,step-8"
+    assert card["config"] == {"num_layers": 2, "num_heads": 4}
+    assert card["data"] == {"languages": ["en", "de"]}
+    assert card["evaluation"] == {"bleu": 30.0, "languages": ["en", "de"]}
+
+
+@pytest.mark.parametrize("cors_origin", [None, "https://example.org"])
+def test_pages_of_other_origins_may_not(translator, cors_origin):
+    for status, headers in cors_answers(
+        translator,
+        cors_origin,
+        "https://other.example",
+        ("OPTIONS", "/translate", PREFLIGHT),
+        ("POST", "/translate", {}),
+        ("GET", "/model", {}),
+    ):
+        assert status == 403
+        assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize(
+    ("format", "document"),
+    [
+        ("html", "<p class='x'>A cat.</p><p>Yes.</p>"),
+        ("po", 'msgid "A cat."\nmsgstr ""\n\nmsgid "Yes."\nmsgstr ""\n'),
+        ("xliff", "<xliff>{}{}</xliff>"),
+    ],
+)
+def test_a_language_is_detected_in_the_text_without_its_markup(format, document):
+    units = (f"<trans-unit><source>{text}</source></trans-unit>" for text in ("A cat.", "Yes."))
+    assert language_in(document.format(*units), format) == "A cat.\nYes."

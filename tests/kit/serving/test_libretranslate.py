@@ -1,0 +1,651 @@
+"""LibreTranslate's protocol, by its own client where that can ask, and by requests as it sends."""
+
+import asyncio
+import functools
+import json
+import logging
+import random
+import tracemalloc
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from keras_transformer.kit.serving import detection
+from keras_transformer.kit.serving.application import Service
+from keras_transformer.kit.serving.detection import Detected
+from keras_transformer.kit.serving.forms import Upload
+from keras_transformer.kit.serving.libretranslate import client_codes, parse_file
+from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.support.errors import InputError
+from tests.kit.documents.archives import archive, content_of
+from tests.kit.serving.running import client_of
+from tests.refusals import check_limit, check_message
+
+PAIR = {"source": "en", "target": "de"}
+BEST, SECOND = "die Katze schläft.", "der Kater."
+
+
+@pytest.fixture
+def translator(translator):
+    translator.card["data"] = {"languages": ["en", "de"]}
+    return translator
+
+
+@pytest.fixture(params=[True, False], ids=["detector", "no detector"])
+def has_detector(request, monkeypatch):
+    monkeypatch.setattr(detection, "is_available", lambda: request.param)
+    monkeypatch.setattr(detection, "detect", lambda text, languages: [Detected("fr", 97.5)])
+    return request.param
+
+
+def served(translator, scenario, limits=None):
+    async def run():
+        service = Service(translator, limits or Limits(), frozenset({"127.0.0.1"}))
+        async with client_of(service) as client:
+            return await asyncio.wait_for(scenario(client), timeout=120)
+
+    return asyncio.run(run())
+
+
+def answer_to(translator, path, limits=None, **sent):
+    """Gives status and JSON of the answer to one POST."""
+
+    async def scenario(client):
+        answer = await client.post(path, **sent)
+        return answer.status, await answer.json()
+
+    return served(translator, scenario, limits)
+
+
+def test_its_client(translator):
+    api = pytest.importorskip("libretranslatepy", reason="install: pip install '.[test]'")
+
+    async def scenario(client):
+        libre = api.LibreTranslateAPI(str(client._base_url), api_key="none")
+        languages = await asyncio.to_thread(libre.languages, 60)
+        texts = ("A cat.  It sleeps.\n\nÜ & = +?", "")
+        found = [await asyncio.to_thread(libre.translate, text, "en", "de", 60) for text in texts]
+        return languages, found
+
+    languages, found = served(translator, scenario)
+    assert languages == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert found == [f"{BEST}  {BEST}\n\n{BEST}", ""]
+    assert ["A cat.", "It sleeps.", "Ü & = +?"] in translator.calls
+
+
+def test_its_client_detects(translator, has_detector):
+    api = pytest.importorskip("libretranslatepy", reason="install: pip install '.[test]'")
+
+    async def scenario(client):
+        libre = api.LibreTranslateAPI(str(client._base_url))
+        return await asyncio.to_thread(libre.detect, "Un chat dort.", 60)
+
+    assert served(translator, scenario) == [{"confidence": 97.5, "language": "fr"}]
+
+
+def test_without_a_detector(translator, monkeypatch):
+    def absent():
+        raise InputError(None, "must have a package", "none", "/detect")
+
+    monkeypatch.setattr(detection, "_identifier", absent)
+    status, body = answer_to(translator, "/detect", data={"q": "Un chat dort."})
+    assert (status, body) == (404, {"error": "/detect must have a package. Received: none"})
+
+
+@pytest.mark.parametrize("encoding", ["json", "urlencoded", "multipart"])
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"q": "A cat."}, {"translatedText": BEST}),
+        ({"q": ["A cat.", "It sleeps. Yes."]}, {"translatedText": [BEST, f"{BEST} {BEST}"]}),
+        (
+            {"q": "A cat. Yes.", "alternatives": 1},
+            {"translatedText": f"{BEST} {BEST}", "alternatives": [f"{SECOND} {SECOND}"]},
+        ),
+        (
+            {"q": ["A cat.", "12"], "alternatives": 1, "api_key": "k"},
+            {"translatedText": [BEST, "12"], "alternatives": [[SECOND], []]},  # no letters
+        ),
+        (
+            {"q": "<p title='A'>A <b>cat</b>.</p><script>x</script>", "format": "html"},
+            {"translatedText": f"<p title='{BEST}'>{BEST}</p><script>x</script>"},
+        ),
+    ],
+)
+def test_translate(translator, encoding, fields, wanted):
+    fields = PAIR | fields
+    form = aiohttp.FormData(default_to_multipart=encoding == "multipart")
+    for name, value in fields.items():
+        for one in value if isinstance(value, list) else [value]:
+            form.add_field(name, str(one))
+    sent = {"json": fields} if encoding == "json" else {"data": form}
+    status, body = answer_to(translator, "/translate", **sent)
+    if fields.get("format") == "html":  # where <b> comes to is no matter here
+        body["translatedText"] = body["translatedText"].replace("<b>", "").replace("</b>", "")
+    assert (status, body) == (200, wanted)
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "wanted"),
+    [
+        # deep-translator; and Translate You, which always asks for three alternatives
+        ("/translate?q=A+cat.%0AIt+sleeps.&source=en&target=de", {}, f"{BEST}\n{BEST}"),
+        ("/translate?q=A+cat.&source=en&target=de&alternatives=3&api_key=", {}, BEST),
+        (f"/translate?q={'%E2%82%AC' * 5000}&source=en&target=de", {}, "€" * 5000),
+        # npm's libretranslate, and the page of LibreTranslate itself
+        ("/translate", {"json": {"q": "A cat.", **PAIR, "apiKey": ""}}, BEST),
+        ("/translate", {"data": {"q": "A cat.", **PAIR, "secret": "a"}}, BEST),
+        # programs that add "/translate" to an address that ends with a slash
+        ("//translate", {"json": {"q": "A cat.", **PAIR}}, BEST),
+        # Rocket.Chat, which sends a message's lines
+        ("/translate", {"json": {"q": ["A cat."] * 100, **PAIR}}, [BEST] * 100),
+    ],
+)
+def test_requests_as_clients_send_them(translator, caplog, path, sent, wanted):
+    caplog.set_level(logging.INFO, "keras_transformer")
+
+    async def scenario(client):
+        url = URL(str(client._base_url).rstrip("/") + path, encoded=True)
+        answer = await client.post(url, **sent)
+        return answer.status, await answer.json()
+
+    status, body = served(translator, scenario)
+    assert status == 200, body
+    assert body["translatedText"] == wanted
+    assert all("q=" not in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/detect?q=A+cat.&api_key=", {"data": aiohttp.FormData(default_to_multipart=True)}),  # PHP
+        ("/detect", {"json": {"q": "A cat.", "format": "text", "api_key": None}}),  # TypeScript
+    ],
+)
+def test_detection_as_clients_ask_for_it(translator, monkeypatch, path, sent):
+    monkeypatch.setattr(detection, "detect", lambda text, languages: [Detected("en", len(text))])
+    assert answer_to(translator, path, **sent) == (200, [{"language": "en", "confidence": 6}])
+
+
+def test_a_file_as_a_client_sends_it(translator):
+    assert answer_to(translator, "/translate_file", data=file_form(format="html"))[0] == 200  # PHP
+
+
+def test_more_alternatives_than_the_search_finds(translator):
+    for count, wanted in ((3, [SECOND]), (0, None), (-1, None)):
+        fields = {"q": "A cat.", "alternatives": count} | PAIR
+        status, body = answer_to(translator, "/translate", json=fields)
+        assert (status, body.get("alternatives")) == (200, wanted)
+
+
+def test_what_a_client_reads_first(translator):
+    """GNOME's Dialect asks whether this is LibreTranslate, and what to offer."""
+
+    async def scenario(client):
+        answers = [await client.get(path) for path in ("/spec", "/frontend/settings")]
+        return [await answer.json() for answer in answers]
+
+    specification, settings = served(translator, scenario, Limits(max_characters=99))
+    assert specification["info"]["title"] == "LibreTranslate"
+    assert "/translate" in specification["paths"]
+    no = dict.fromkeys(("apiKeys", "keyRequired", "suggestions"), False)
+    assert settings == {"charLimit": 99, **no}
+
+
+@pytest.mark.parametrize("q", ["Un chat.", ["Un chat.", "Oui."], []])
+def test_source_that_is_not_named(translator, has_detector, q):
+    fields = {"q": q, "source": "auto", "target": "de"}
+    status, body = answer_to(translator, "/translate", json=fields)
+    one = {"language": "en", "confidence": 0.0}
+    if has_detector:
+        one = {"language": "fr", "confidence": 97.5}
+    assert status == 200
+    assert body["detectedLanguage"] == ([one] * len(q) if isinstance(q, list) else one)
+
+
+@pytest.mark.parametrize("q", ["Zwei Hunde.", ["Two dogs.", "Zwei Hunde.", "Yes."]])
+def test_texts_in_the_target_language_stay(translator, monkeypatch, q):
+    asked = []
+
+    def detect(text, languages):
+        asked.append(languages)
+        return [Detected("de" if text == "Zwei Hunde." else "en", 60.0)]
+
+    monkeypatch.setattr(detection, "is_available", lambda: True)
+    monkeypatch.setattr(detection, "detect", detect)
+    fields = {"q": q, "source": "auto", "target": "DE", "alternatives": 1}
+    status, body = answer_to(translator, "/translate", json=fields)
+    assert status == 200 and asked[0] == ["en", "de"]
+    if q == "Zwei Hunde.":
+        assert (body["translatedText"], body["alternatives"]) == (q, [])
+        assert translator.calls == []
+    else:
+        assert body["translatedText"] == [BEST, "Zwei Hunde.", BEST]
+        assert body["alternatives"] == [[SECOND], [], [SECOND]]
+        assert [one["language"] for one in body["detectedLanguage"]] == ["en", "de", "en"]
+
+
+def test_markup_is_not_detected(translator, monkeypatch):
+    texts = []
+    monkeypatch.setattr(detection, "is_available", lambda: True)
+    monkeypatch.setattr(detection, "detect", lambda text, languages: texts.append(text) or [])
+    html = "<p class=a>Un <b>chat</b>.</p><style>p {}</style>"
+    fields = {"q": html, "source": "auto", "target": "de", "format": "html"}
+    assert answer_to(translator, "/translate", json=fields)[0] == 200
+    assert texts == ["Un chat."]
+
+
+def test_model_without_known_languages(translator):
+    translator.card["data"] = {"languages": ["", "txt"]}
+
+    async def scenario(client):
+        languages = await (await client.get("/languages")).json()
+        fields = {"q": "a", "source": "anything", "target": "else"}
+        return languages, await (await client.post("/translate", json=fields)).json()
+
+    assert served(translator, scenario) == ([], {"translatedText": BEST})
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "about", "received"),
+    [
+        ({"q": None}, 400, "q", "none"),
+        ({"q": 1}, 400, "q", "1"),
+        ({"q": [["a"]]}, 400, "q[0]", '["a"]'),
+        ({"target": None}, 400, "target", "none"),
+        ({"source": "fr"}, 400, 'source must be one of "en" and "auto"', '"fr"'),
+        ({"target": "fr"}, 400, 'target must be "de"', '"fr"'),
+        ({"target": "en"}, 400, 'target must be "de"', '"en"'),
+        ({"format": "pdf"}, 400, "format must be one of text,", '"pdf"'),
+    ],
+)
+def test_refused(translator, fields, status, about, received):
+    fields = {
+        name: value for name, value in ({"q": "a"} | PAIR | fields).items() if value is not None
+    }
+    limits = Limits(max_sentences=3, max_characters=100)
+    found, body = answer_to(translator, "/translate", limits, json=fields)
+    assert (found, set(body)) == (status, {"error"})
+    check_message(body["error"], about, received)
+    assert translator.calls == []
+
+
+@pytest.mark.parametrize("name", ["q", "alternatives"])
+def test_null_is_refused(translator, name):
+    status, body = answer_to(translator, "/translate", json={"q": "a"} | PAIR | {name: None})
+    assert status == 400
+    kind = "int" if name == "alternatives" else "str"
+    check_message(body["error"], f"the body: {name} must be of type {kind}", "null")
+    assert translator.calls == []
+
+
+@pytest.fixture
+def many(translator):
+    """A model of several directions."""
+    directions = [["en", "de"], ["en", "cs"], ["de", "cs"]]
+    options = {"target_languages": ["de", "cs"], "directions": directions}
+    translator.card.update(task_options=options, data={"languages": ["en", "de", "cs"]})
+    return translator
+
+
+class TestSeveralDirections:
+    def test_languages(self, many):
+        async def scenario(client):
+            return await (await client.get("/languages")).json()
+
+        assert served(many, scenario) == [
+            {"code": "en", "name": "English", "targets": ["de", "cs"]},
+            {"code": "de", "name": "German", "targets": ["cs"]},
+            {"code": "cs", "name": "Czech", "targets": []},
+        ]
+
+    @pytest.mark.parametrize(
+        ("source", "target", "call"),
+        [("en-GB", "CS", ("cs", "en")), ("auto", "de", ("de", None))],
+    )
+    def test_the_target_is_that_of_the_request(self, many, monkeypatch, source, target, call):
+        monkeypatch.setattr(detection, "is_available", lambda: False)
+        fields = {"q": "A cat.", "source": source, "target": target}
+        status, body = answer_to(many, "/translate", json=fields)
+        assert (status, body["translatedText"]) == (200, BEST)
+        assert many.calls[0] == call
+        if source == "auto":  # there is more than one that it may be
+            assert body["detectedLanguage"] == {"language": "und", "confidence": 0.0}
+
+    def test_files(self, many):
+        status, _ = answer_to(many, "/translate_file", data=file_form(target="cs"))
+        assert status == 200 and many.calls[0] == ("cs", "en")
+
+    def test_a_file_with_a_code_is_refused(self, many):
+        status, body = answer_to(many, "/translate_file", data=file_form(b">>cs<< a", target="cs"))
+        assert status == 400 and "texts must be without codes" in body["error"]
+
+    @pytest.mark.parametrize(
+        ("fields", "about", "received"),
+        [
+            ({"source": "cs"}, 'source must be one of "en", "de" and "auto"', '"cs"'),
+            ({"source": "de"}, 'target must be "cs"', '"de"'),
+            ({"source": "auto", "target": "fr"}, 'target must be one of "de", "cs"', '"fr"'),
+            ({"q": ">>cs<< a"}, "texts must be without codes", "['>>cs<< a']"),
+        ],
+    )
+    def test_others_are_refused(self, many, fields, about, received):
+        status, body = answer_to(many, "/translate", json={"q": "a"} | PAIR | fields)
+        assert status == 400
+        check_message(body["error"], about, received)
+        assert many.calls == []
+
+    def test_sentences_and_documents(self, many):
+        status, _ = answer_to(many, "/translate", json={"texts": ["a", "b"], "to": "cs"})
+        assert status == 200 and many.calls == [[">>cs<< a", ">>cs<< b"]]
+        many.calls.clear()
+        status, _ = answer_to(many, "/translate", json={"document": "A cat. Yes.", "to": "de"})
+        assert status == 200 and many.calls[0] == ("de", None)
+        many.calls.clear()
+        asked = {"source": "a", "target": "b", "to": "cs"}
+        assert answer_to(many, "/attention", json=asked)[0] == 200
+        assert many.calls == [(">>cs<< a", "b")]
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"text": "a"},
+            {"text": "a", "to": "fr"},
+            {"document": "a"},
+            {"document": "a", "to": "fr"},
+        ],
+    )
+    def test_a_language_that_is_missing_or_unknown_is_one_line(self, many, fields):
+        status, body = answer_to(many, "/translate", json=fields)
+        assert status == 400
+        check_message(body["error"], "to must be one of de, cs", str(fields.get("to")))
+
+
+@pytest.fixture
+def multilingual(translator):
+    """A model that reads the source language, too."""
+    languages = ["deu_Latn", "eng_Latn", "zho_Hans"]
+    options = {"target_languages": languages, "source_languages": languages}
+    translator.card.update(task_options=options, data={"languages": None})
+    return translator
+
+
+class TestSourceLanguages:
+    def test_languages(self, multilingual):
+        async def scenario(client):
+            return await (await client.get("/languages")).json()
+
+        first, *_ = served(multilingual, scenario)
+        assert first == {"code": "de", "name": "German", "targets": ["en", "zh"]}
+
+    def test_short_codes_that_two_languages_would_have(self, multilingual):
+        codes = ["aka_Latn", "deu_Latn", "twi_Latn"]
+        options = {"target_languages": codes, "source_languages": codes}
+        multilingual.card["task_options"] = options
+        found = client_codes(multilingual.card.languages)
+        assert list(found.values()) == ["aka_Latn", "de", "twi_Latn"]
+
+    @pytest.mark.parametrize(
+        ("source", "target", "call"),
+        [
+            ("en", "zh", ("eng_Latn-zho_Hans", "eng_Latn")),
+            ("deu_Latn", "eng_Latn", ("deu_Latn-eng_Latn", "deu_Latn")),
+        ],
+    )
+    def test_directions(self, multilingual, source, target, call):
+        fields = {"q": "A cat.", "source": source, "target": target}
+        status, _ = answer_to(multilingual, "/translate", json=fields)
+        assert status == 200 and multilingual.calls[0] == call
+
+    def test_each_text_is_translated_from_its_language(self, multilingual, monkeypatch):
+        found = {"Eine Katze.": "de", "A cat.": "en", "Un gatto.": "it"}
+        monkeypatch.setattr(detection, "is_available", lambda: True)
+        monkeypatch.setattr(
+            detection, "detect", lambda text, languages: [Detected(found[text], 90.0)]
+        )
+        fields = {"q": ["Eine Katze.", "A cat."], "source": "auto", "target": "zh"}
+        status, body = answer_to(multilingual, "/translate", json=fields)
+        assert status == 200 and body["translatedText"] == [BEST, BEST]
+        assert [one["language"] for one in body["detectedLanguage"]] == ["de", "en"]
+        directions = [call for call in multilingual.calls if isinstance(call, tuple)]
+        assert directions == [
+            ("deu_Latn-zho_Hans", "deu_Latn"),
+            ("eng_Latn-zho_Hans", "eng_Latn"),
+        ]
+        multilingual.calls.clear()
+        status, body = answer_to(
+            multilingual, "/translate", json={**fields, "q": ["A cat.", "Un gatto."]}
+        )
+        assert status == 400 and multilingual.calls == []
+        check_message(body["error"], "source must be given", '"it"')
+
+    def test_the_language_of_a_file_must_be_given(self, multilingual):
+        form = file_form(source="auto", target="de")
+        status, body = answer_to(multilingual, "/translate_file", data=form)
+        assert status == 400
+        check_message(body["error"], "source must be given for a file", '"auto"')
+        form = file_form(source="en", target="de")
+        assert answer_to(multilingual, "/translate_file", data=form)[0] == 200
+        assert multilingual.calls[0] == ("eng_Latn-deu_Latn", "eng_Latn")
+
+
+def test_parsing_models_do_not_translate(translator):
+    translator.card["task"] = "parsing"
+    for fields in ({"q": "a"} | PAIR, {"document": "a"}):
+        status, body = answer_to(translator, "/translate", json=fields)
+        assert status == 400
+        check_message(body["error"], "translation model", "a request to a parsing model")
+
+
+def file_form(content=b"A cat.\n\nYes.", name="cat.txt", **fields):
+    form = aiohttp.FormData(PAIR | fields)
+    form.add_field("file", content, filename=name)
+    return form
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("cat.txt", "\ufeffA cat.\r\n\r\nYes.\n", f"\ufeff{BEST}\r\n\r\n{BEST}\n"),
+        ("../../ü.MD", "# A cat\n\n- Yes.\n", f"# {BEST}\n\n- {BEST}\n"),
+    ],
+)
+def test_files(translator, name, content, wanted):
+    if name.endswith("MD"):
+        pytest.importorskip("markdown_it", reason="install: pip install '.[documents]'")
+
+    async def scenario(client):
+        headers = {"X-Forwarded-Host": "translate.example", "X-Forwarded-Proto": "https"}
+        for sent in ({}, headers):
+            form = file_form(content.encode(), name)
+            answer = await client.post("/translate_file", data=form, headers=sent)
+            url = (await answer.json())["translatedFileUrl"]
+            own = str(client._base_url).rstrip("/")
+            base = "https://translate.example" if sent is headers else own
+            assert url.startswith(f"{base}/download_file/")
+            assert url.endswith(name[-4:].lower().replace("ü", "")) and ".." not in url
+            file = await client.get(urlsplit(url).path)
+            assert file.headers["Content-Disposition"] == "attachment"
+            assert file.content_type == "application/octet-stream"
+            assert (await file.read()).decode("utf-8") == wanted
+        absent = await client.get("/download_file/..%2f..%2fetc%2fpasswd")
+        assert absent.status == 404
+        return await absent.json()
+
+    check_message(served(translator, scenario)["error"], "file", "../../etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "about", "received"),
+    [
+        (lambda: PAIR, 400, "multipart/form-data", "none"),
+        (lambda: PAIR | {"file": "a"}, 400, "multipart/form-data", '"a"'),
+        (lambda: json.dumps(PAIR), 400, "multipart/form-data", "none"),
+        (lambda: file_form(name="a.exe"), 400, ".txt", '"a.exe"'),
+        (lambda: file_form(name="a.csv"), 400, ".vtt", '"a.csv"'),
+        (lambda: file_form(name=""), 400, ".txt", '""'),
+        (lambda: file_form(b"\xff"), 400, "cat.txt:1 must be UTF-8", "byte 0xff at column 1"),
+        (lambda: file_form(name="a.doc"), 400, "LibreOffice, save it as .docx", '"a.doc"'),
+        (lambda: file_form(name="a.PDF"), 400, "as .docx, or its text as .txt", '"a.PDF"'),
+        (lambda: file_form(b"%PDF-1.7"), 400, "cat.txt must be text; open it", "a PDF"),
+        (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
+    ],
+)
+def test_refused_files(translator, form, status, about, received):
+    limits = Limits(max_sentences=3, max_characters=100)
+    found, body = answer_to(translator, "/translate_file", limits, data=form())
+    assert (found, set(body)) == (status, {"error"})
+    check_message(body["error"], about, received)
+    assert translator.calls == []
+
+
+def test_a_document_of_an_office_is_translated(translator):
+    picture = random.Random(1).randbytes(300_000)  # more than a body of text may have
+    deleted = "<w:p><w:del><w:r><w:delText>A</w:delText></w:r></w:del></w:p>"
+    text = "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>"
+    content = archive("docx", f"{text}{deleted}", large_png=picture)
+
+    async def scenario(client):
+        form = file_form(content, "letter.DOCX")
+        answer = await client.post("/translate_file", data=form)
+        found = await answer.json()
+        url = found["translatedFileUrl"]
+        assert url.endswith(".docx") and found["left"] == {"deleted": 1}
+        file = await client.get(urlsplit(url).path)
+        return content_of("docx", await file.read())
+
+    found = served(translator, scenario)
+    assert found == f'<w:p><w:r><w:t xml:space="preserve">{BEST}</w:t></w:r></w:p>{deleted}'
+
+
+def test_doubtful_translations_of_a_file_are_marked(translator):
+    translator.card.calibration = "of a model"
+    translator.confidences = {"A cat.": 0.4, "Yes.": 0.6}
+    catalogue = b'msgid "A cat."\nmsgstr ""\n\nmsgid "Yes."\nmsgstr ""\n'
+
+    async def scenario(client, **fields):
+        form = file_form(catalogue, "a.po", **fields)
+        answer = await (await client.post("/translate_file", data=form)).json()
+        file = await client.get(urlsplit(answer["translatedFileUrl"]).path)
+        return answer["doubtful"], (await file.read()).decode()
+
+    filled = f'msgid "A cat."\nmsgstr "{BEST}"\n\nmsgid "Yes."\nmsgstr "{BEST}"\n'
+    assert served(translator, scenario) == (0, filled)
+    marked = functools.partial(scenario, review_below="0.5")
+    assert served(translator, marked) == (1, f"#, fuzzy\n{filled}")
+
+
+@pytest.mark.parametrize("value", ["1.5", "half", "nan"])
+def test_a_review_needs_a_probability(translator, value):
+    form = file_form(review_below=value)
+    status, body = answer_to(translator, "/translate_file", data=form)
+    assert status == 400
+    check_message(body["error"], "review_below", value)
+
+
+def test_a_review_needs_a_calibration(translator):
+    form = file_form(review_below="0.5")
+    status, body = answer_to(translator, "/translate_file", data=form)
+    assert (status, translator.calls) == (400, [])
+    check_message(body["error"], "review_below must be used with a model that has", "0.5")
+
+
+def test_an_uploaded_archive_may_have_less_markup_than_a_file(translator):
+    form = file_form(archive("docx", "<w:p/>" * 2000), "a.docx")
+    limits = Limits(max_characters=100)
+    status, body = answer_to(translator, "/translate_file", limits, data=form)
+    assert status == 400
+    check_message(body["error"], "at most 2,000 tags and attributes", "2,0")
+
+
+@pytest.mark.parametrize(
+    ("content", "about", "received"),
+    [(b"PK", "archive", "not a zip file"), (archive("odt", ""), "[Content_Types].xml", "mimetype")],
+)
+def test_documents_of_offices_that_are_refused(translator, content, about, received):
+    status, body = answer_to(translator, "/translate_file", data=file_form(content, "a.docx"))
+    assert status == 400
+    check_message(body["error"], about, received)
+
+
+TOO_LONG = archive("docx", f"<w:p><w:r><w:t>{'a' * 1001}</w:t></w:r></w:p>")
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "received", "accepted", "name"),
+    [
+        ("/translate", "x" * 1001, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate", "x" * 20_000, "20,0.. bytes", "1,000 characters", "--max_characters"),
+        ("/translate_file", b"x" * 1001, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate_file", b"x" * 99_000, "99,000 bytes", "1,000 characters", "--max_characters"),
+        ("/translate_file", TOO_LONG, "1,001 characters", "1,000", "--max_characters"),
+        ("/translate_file", b"0" * 10**6, "1,000,... bytes", "500,000", "--max_file_bytes"),
+    ],
+)
+def test_limits_are_told_in_the_words_of_the_sender(
+    translator, path, sent, received, accepted, name
+):
+    limits = Limits(max_sentences=3, max_characters=1000, max_file_bytes=500_000, prefix="--")
+    request = {"json": PAIR | {"q": sent}}
+    if isinstance(sent, bytes):
+        request = {"data": file_form(sent, "a.docx" if sent == TOO_LONG else "a.txt")}
+    status, body = answer_to(translator, path, limits, **request)
+    assert status == 413
+    check_limit(body["error"], received, accepted, name)
+    assert translator.calls == []
+
+
+def test_a_file_is_not_copied_when_it_is_checked():
+    content = bytes(1 << 24)
+    fields = PAIR | {"file": Upload("a.docx", content)}
+    tracemalloc.start()
+    try:
+        documents, ending = parse_file(fields, Limits(), None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ending == ".docx" and documents.texts[0] is content
+    assert peak < 1 << 20
+
+
+def test_documents_and_their_sentences(translator):
+    fields = {"document": " A 😀 cat. It sleeps!\n\nSee https://example.org/a.b now.\n"}
+    status, body = answer_to(translator, "/translate", json=fields)
+    text = body["translation"]
+    assert status == 200
+    assert text.count("😀") == 1 and text.replace("😀 ", "").startswith(f" {BEST} {BEST}\n\n")
+    assert [row["source"] for row in body["sentences"]] == [
+        *("A 😀 cat.", "It sleeps!", "See https://example.org/a.b now.")
+    ]
+    for row in body["sentences"]:
+        assert text[row["start"] : row["end"]] == row["translation"]
+        assert "confidence" not in row  # of a model without a calibration
+    assert "https://example.org/a.b" in body["sentences"][2]["translation"]
+
+
+def test_documents_are_counted(translator):
+    async def run():
+        service = Service(translator, Limits(max_characters=9), frozenset({"127.0.0.1"}))
+        async with client_of(service) as client:
+            for fields in ({"q": ["a", "b"]} | PAIR, {"document": "a"}, {"document": "a" * 10}):
+                await client.post("/translate", json=fields)
+        return service.documents, service.http.errors
+
+    assert asyncio.run(run()) == (3, 1)
+
+
+def test_documents_of_other_formats(translator):
+    pytest.importorskip("markdown_it", reason="install: pip install '.[documents]'")
+    fields = {"document": "# A cat\n", "format": "markdown"}
+    assert answer_to(translator, "/translate", json=fields) == (
+        200,
+        {"translation": f"# {BEST}\n", "from_memory": 0, "without_terms": 0, "doubtful": 0},
+    )
+    status, body = answer_to(translator, "/translate", json=fields | {"format": ""})
+    assert status == 400
+    check_message(body["error"], "format must be one of text, wrapped, markdown", '""')

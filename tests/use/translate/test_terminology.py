@@ -1,0 +1,63 @@
+import math
+
+import pytest
+
+from keras_transformer.use.translate.answers import Translation
+from keras_transformer.use.translate.terminology import (
+    check_terminology,
+    marked_as_free,
+    phrases_of,
+    spoils,
+    term_finder,
+    terms_in,
+)
+from tests.refusals import refused
+
+TERMINOLOGY = {"red": "r", "red car": "rc", "car": "k", "C++": "c", "a.b": "x", "de": "d"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a red car, a red car and a car", [("red car", "rc"), ("red car", "rc"), ("car", "k")]),
+        ("Red cars are reddish, not a_car", []),
+        ("(red)C++.", [("red", "r"), ("C++", "c")]),
+        ("a.b axb", [("a.b", "x")]),
+        (">>de<< de", [("de", "d")]),  # a language code is no text
+        ("", []),
+    ],
+)
+def test_terms_are_whole_words_the_longest_first(text, wanted):
+    (terms,) = terms_in([text], TERMINOLOGY)
+    assert [(text[term.start : term.end], term.target) for term in terms] == wanted
+    assert phrases_of(terms) == list(dict.fromkeys(target for _, target in wanted))
+
+
+def test_one_function_finds_the_terms_of_many_texts():
+    find = term_finder(TERMINOLOGY)
+    assert [[term.target for term in find(text)] for text in ("a car", "", "red")] == [
+        ["k"],
+        [],
+        ["r"],
+    ]
+
+
+@pytest.mark.parametrize("terminology", [None, {}])
+def test_no_terminology(terminology):
+    check_terminology(terminology)
+    assert terms_in(["red", ""], terminology) == [[], []]
+
+
+@pytest.mark.parametrize("entry", [{"a": " "}, {" ": "a"}])
+def test_empty_phrases_are_refused(entry):
+    with refused("terminology", repr(entry)):
+        check_terminology({"b": "c", **entry})
+
+
+def test_a_translation_is_spoiled_if_it_is_much_less_probable_per_subword():
+    free = Translation("a b", -0.5, -2.0, tokens=4)
+    assert not spoils(Translation("a b c", -1.0, -6.0, tokens=5), free)  # -1.2 for -0.5
+    assert spoils(Translation("a b c", -1.0, -6.5, tokens=5), free)  # -1.3
+    assert spoils(Translation("", -math.inf, -math.inf, tokens=1), free)
+    (marked,) = marked_as_free([free])
+    assert marked.without_terms and marked.text == free.text and not free.without_terms
