@@ -1,0 +1,1 @@
+"""The paper: model, vocabulary, training and search. Imports nothing of `use` and `kit`."""

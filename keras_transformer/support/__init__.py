@@ -1,0 +1,1 @@
+"""What every shelf uses: errors, checked fields, files, progress and output."""

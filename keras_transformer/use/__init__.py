@@ -1,0 +1,1 @@
+"""A trained model at work: stored, translating, scored and adapted. Imports nothing of `kit`."""

@@ -1,0 +1,1 @@
+"""A data directory to batches."""

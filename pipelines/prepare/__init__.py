@@ -1,0 +1,1 @@
+"""Pairs to a data directory: selection, augmentation, vocabulary and records."""

@@ -27,7 +27,7 @@ from keras_transformer.support.text_changes import (
 )
 from pipelines.prepare.term_annotation import TermLexicon
 from pipelines.prepare.word_pairs import frequent_word_pairs, sample_step
-from pipelines.sources.files import DerivedSource, Pair, Source, Survey
+from pipelines.sources.source import DerivedSource, Pair, Source, Survey
 
 # Copies of pairs in this order, then one with terms; after all pairs, pairs of single words.
 _COPIES = ("upper", "title", "typos", "no_stop")

@@ -26,7 +26,7 @@ from keras_transformer.support.errors import InputError, install_command
 from pipelines.prepare import sharding
 from pipelines.prepare.data_writer import TrainingWriter, write_block
 from pipelines.prepare.sharding import Sharding, Span
-from pipelines.sources.files import Pair, Source
+from pipelines.sources.source import Pair, Source
 
 try:
     import apache_beam as beam

@@ -26,8 +26,8 @@ from pipelines.prepare.metadata import Metadata, SplitInfo, write_metadata
 from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.prepare.selection import Selection, select
 from pipelines.prepare.sharding import Sharding
-from pipelines.sources.files import Pair, Source
 from pipelines.sources.many_languages import code_languages, with_codes
+from pipelines.sources.source import Pair, Source
 
 if TYPE_CHECKING:  # both import TensorFlow
     from keras_transformer.core.vocabulary.pair import VocabularyPair

@@ -26,7 +26,7 @@ from pipelines.prepare.data_files import METADATA_FILE, named_as_data
 from pipelines.prepare.data_writer import Preparation, TrainingWriter, write_data_set
 from pipelines.prepare.metadata import read_metadata
 from pipelines.prepare.preparation_config import PreparationConfig
-from pipelines.sources.files import Source
+from pipelines.sources.source import Source
 from pipelines.sources.text_files import DIGEST
 
 # Both exist during a preparation. If it is killed, they stay, and the next one removes them.

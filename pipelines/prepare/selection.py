@@ -19,7 +19,7 @@ from absl import logging
 from keras_transformer.support.errors import require
 from keras_transformer.support.fields import Count, Positive, Rule, check_fields, one_of, option
 from keras_transformer.support.progress import progress_bar
-from pipelines.sources.files import DerivedSource, Pair, Source, Survey
+from pipelines.sources.source import DerivedSource, Pair, Source, Survey
 
 # For each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100

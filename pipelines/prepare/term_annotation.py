@@ -18,7 +18,7 @@ import numpy as np
 from keras_transformer.core.vocabulary.terms import MIN_STEM, Term, have_one_stem
 from pipelines.prepare.ibm_model_1 import Row, translation_table
 from pipelines.prepare.word_pairs import FIRST_WORD, RARE, frequent_words, ids_of, punctuation
-from pipelines.sources.files import Pair
+from pipelines.sources.source import Pair
 
 # How many terms a pair gets, and how many words a term has, each drawn from its list.
 _COUNTS = (1, 1, 1, 2, 2, 3)

@@ -23,7 +23,7 @@ from keras_transformer.support.files.paths import to_path
 from keras_transformer.support.files.replacing import write_file
 from pipelines.prepare.sharding import EncodedPair
 from pipelines.prepare.term_annotation import unmarked
-from pipelines.sources.files import Pair
+from pipelines.sources.source import Pair
 
 # Learning needs about twelve times the memory of its text; more text hardly changes a vocabulary.
 _MAX_CHARACTERS = 64_000_000

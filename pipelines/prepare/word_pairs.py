@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pipelines.prepare.ibm_model_1 import translation_table
-from pipelines.sources.files import Pair
+from pipelines.sources.source import Pair
 
 # From a larger corpus, every n-th pair is read, for at most this many.
 _MAX_PAIRS = 200_000

@@ -1,0 +1,1 @@
+"""Sentence pairs: from files, TensorFlow Datasets and treebanks."""

@@ -7,9 +7,10 @@ from typing import Any
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import option
 from pipelines.prepare.preparation_config import PreparationConfig
-from pipelines.sources.files import SPLITS, FileSource, LanguageOptions
+from pipelines.sources.files import FileSource, LanguageOptions
 from pipelines.sources.many_languages import argument_of, source_of_files, source_of_parallel_text
 from pipelines.sources.pair_files import READERS
+from pipelines.sources.source import SPLITS
 from pipelines.sources.text_files import Paths, matching_files
 
 Files = dict[str, tuple[list[str], list[str]]]  # split -> files of source and target

@@ -15,7 +15,8 @@ from keras_transformer.core.vocabulary.language_codes import (
     source_languages_of,
 )
 from keras_transformer.support.errors import require
-from pipelines.sources.files import DerivedSource, FileSource, Pair, Source, language_of
+from pipelines.sources.files import FileSource, language_of
+from pipelines.sources.source import DerivedSource, Pair, Source
 
 Files = tuple[list[str], list[str]]  # of source and target
 

@@ -11,7 +11,8 @@ from absl import logging
 from keras_transformer.support.errors import InputError, reason, require
 from keras_transformer.support.fields import check_fields, option
 from pipelines.prepare.preparation_config import PreparationConfig
-from pipelines.sources.files import SPLITS, LanguageOptions, Pair, Source, Survey, Visitor
+from pipelines.sources.files import LanguageOptions
+from pipelines.sources.source import SPLITS, Pair, Source, Survey, Visitor
 from pipelines.sources.text_files import AnyPath
 
 _BATCH = 1024

@@ -10,7 +10,7 @@ from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import one_of, option
 from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.prepare.selection import SelectionConfig
-from pipelines.sources.files import SPLITS, Pair, Source, Survey, Visitor
+from pipelines.sources.source import SPLITS, Pair, Source, Survey, Visitor
 from pipelines.sources.text_files import Paths, TextDigest, check_files, matching_files
 
 

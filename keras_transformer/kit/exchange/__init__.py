@@ -1,1 +1,1 @@
-"""Exports of trained models for use elsewhere."""
+"""Models from elsewhere and for elsewhere: imports and exports."""

@@ -1,0 +1,1 @@
+"""What computes a model: TensorFlow, the same compiled by XLA, or CTranslate2."""

@@ -1,0 +1,1 @@
+"""Workers of a training on several machines, or a lone one."""

@@ -1,0 +1,1 @@
+"""Known translations: memories, their files, and corrections."""

@@ -1,0 +1,1 @@
+"""Documents that are archives of XML: Office files, OpenDocument, EPUB."""

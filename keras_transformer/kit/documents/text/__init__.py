@@ -1,0 +1,1 @@
+"""Documents that are text: plain, Markdown, HTML, catalogues, subtitles, tables."""

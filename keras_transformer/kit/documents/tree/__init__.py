@@ -1,0 +1,1 @@
+"""The tree of a text with marks: its sentences, their translation, and the marks' places."""
