@@ -38,8 +38,8 @@ def define_flags(config: type, heading: str) -> None:
     """Defines a flag for each option that a dataclass adds to its base classes' options.
 
     Args:
-        config: a dataclass; its options are the fields made with keras_transformer.support.fields.option,
-            which provide the flags' defaults, choices and help texts.
+        config: a dataclass; its options are the fields made with
+            keras_transformer.support.fields.option, which provide the flags' defaults, choices and help texts.
         heading: shown above these flags by --help.
     """
     kinds = typing.get_type_hints(config, include_extras=True)

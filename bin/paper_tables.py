@@ -5,8 +5,8 @@
     python bin/paper_tables.py --json
 
 Without --model_dirs it shows the paper's figures, the numbers of parameters and operations, and the
-results in --measured, by default keras_transformer/kit/paper/measured.json. Rows without a result say
-"not run here". The commands that produce each table are printed below it.
+results in --measured, by default keras_transformer/kit/paper/measured.json. Rows without a result
+say "not run here". The commands that produce each table are printed below it.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)

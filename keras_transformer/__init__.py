@@ -26,6 +26,7 @@ from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.presets import PRESETS, preset
 from keras_transformer.support.errors import InputError
 from keras_transformer.support.quiet_tensorflow import QuietTensorFlow
+from keras_transformer.support.version import VERSION as __version__
 
 if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.layers import *
@@ -33,8 +34,6 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from pipelines.batches.data_set import DataSet
     from pipelines.programs import evaluate, prepare, train
     from pipelines.sources.files import GrammarSource
-
-__version__ = "0.1.0"
 
 # Public names imported on first use: they need TensorFlow and Keras, or belong to `pipelines`.
 _NAMES_IN_LAYERS = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from absl import logging
 
-from keras_transformer.core.search.confidence import Calibration
 from keras_transformer.core.training.checkpoint_files import choose_checkpoint
 from keras_transformer.core.vocabulary.language_codes import (
     directions_of,
@@ -19,6 +18,7 @@ from keras_transformer.core.vocabulary.language_codes import (
 from keras_transformer.support.errors import require
 from keras_transformer.support.fields import Size, check_fields, one_of, option
 from keras_transformer.support.output_files import check_output, write_lines
+from keras_transformer.use.store.calibration import Calibration
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.decoding import ChosenDecoding
 from keras_transformer.use.store.results import (
@@ -164,16 +164,22 @@ def evaluate_on(
         message = "source and target of %s in %s are identical"
         logging.warning(message, config.split, data.data_dir)
     _check_directions(data, directions, translator.card)
-    trees = None
+    score_answers = None
     if data.metadata.task == "parsing":
+        from keras_transformer.kit.parsing.parseval import parsing_scores
+
         trees = data.trees(config.split)[: config.limit]
+
+        def score_answers(best):
+            return parsing_scores([answer.tree for answer in best], trees)
+
     batches = data.evaluation_batches(config.split, translator.config.batch_tokens)
     with data.damage_named():
         scores, answers = evaluate(
             translator,
             (sources, references),
             batches,
-            trees,
+            score_answers,
             language=data.metadata.languages[1] or "de",
             tokenize=config.tokenize or "13a",
             lowercase=config.lowercase,

@@ -38,11 +38,10 @@ def prepare(
             sides. "grammar": the embedded English-German grammar. "treebank": files of Penn
             Treebank trees, for parsing. "tfds:NAME": a data set of TensorFlow Datasets, such as
             "tfds:wmt14_translate/de-en".
-        options: the data set's options, which are the fields of the dataclass that
-            pipelines.sources.source_options.SOURCES has for it, such as validation_source, grammar_pairs,
-            train_trees or source_language; and fields of
-            pipelines.prepare.preparation_config.PreparationConfig, such as vocab_size, max_length or
-            dedupe. Each field has a help text.
+        options: the data set's options, which are the fields of the dataclass that SOURCES in
+            pipelines/sources/source_options.py has for it, such as validation_source,
+            grammar_pairs, train_trees or source_language; and fields of PreparationConfig, such as
+            vocab_size, max_length or dedupe. Each field has a help text.
 
     Returns:
         Facts about the data set: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...};

@@ -328,7 +328,7 @@ def _with_validation(
 ) -> "TrainingData":
     """Adds data from the validation split, if there is one."""
     from keras_transformer.kit.figures.pictures import attention_images
-    from keras_transformer.use.evaluate.sample import SampleAnswers
+    from keras_transformer.use.evaluate.sample import SampleAnswers, SampleTask
 
     metadata = data_set.metadata
     if "validation" not in metadata.splits:
@@ -338,17 +338,19 @@ def _with_validation(
     if sample_sentences <= 0:
         return data
     sources, references = data_set.text("validation")
-    task_options = None
+    task = SampleTask()
     if metadata.task == "parsing":
+        from keras_transformer.kit.parsing.sample import parsing_sample
+
         references = data_set.trees("validation")
-        task_options = metadata.task_options
+        task = parsing_sample(metadata.task_options)
     sample = SampleAnswers(
         data_set.vocabularies(),
         sources,
         references,
         sample_sentences,
         metadata.max_length,
-        task_options,
+        task,
         data_set.directions("validation"),
     )
     draw_sample = attention_images(sample)

@@ -21,7 +21,6 @@ from keras_transformer.kit.paper.tables import table_2, table_3, table_4
 from keras_transformer.kit.paper.trained_rows import measured_table, read_measured, trained_row
 from keras_transformer.support.errors import InputError
 from keras_transformer.use.store.card import CARD, FORMAT_VERSION, read_card
-from keras_transformer.use.store.flat_card import FLAT_VERSION
 from keras_transformer.use.store.results import read_results, read_training
 from pipelines.prepare import metadata
 from pipelines.prepare.metadata import read_metadata
@@ -192,8 +191,7 @@ def test_metadata(count, prepared, tmp_path):
     check(count, use_metadata, tmp_path / "data", "metadata.json", path.read_bytes())
 
 
-@pytest.mark.parametrize("version", [FORMAT_VERSION, FLAT_VERSION])
-def test_card(count, tmp_path, version):
+def test_card(count, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"123")
     card = card_of(
         TransformerConfig(100),
@@ -202,8 +200,7 @@ def test_card(count, tmp_path, version):
         checkpoint=CheckpointInfo("step-00000007", 7),
         ensemble=(CheckpointInfo("a"), CheckpointInfo("b")),
     )
-    content = card.flat() if version == FLAT_VERSION else card.to_json()
-    whole = {"format_version": version, **content, "files": {"saved_model.pb": 3}}
+    whole = {"format_version": FORMAT_VERSION, **card.to_json(), "files": {"saved_model.pb": 3}}
     (tmp_path / CARD).parent.mkdir()
     (tmp_path / CARD).write_text(json.dumps(whole))
     check(count, read_card, tmp_path, CARD, (tmp_path / CARD).read_bytes())

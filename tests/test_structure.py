@@ -18,28 +18,22 @@ from keras_transformer.support.errors import DISTRIBUTION, install_command
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-# pipelines may import these from keras_transformer: modules without TensorFlow, and the vocabulary.
+# The shelves and rooms of the library: a module imports only from its own room and those before it.
+ROOMS = (
+    "support",
+    *("core.model", "core.vocabulary", "core.training", "core.search"),
+    *("use.store", "use.translate", "use.evaluate", "use.adapt"),
+    *("kit.parsing", "kit.documents", "kit.exchange", "kit.figures", "kit.paper", "kit.serving"),
+)
+SHELVES = ("support", "core", "use", "kit")
+# pipelines may import these from keras_transformer: modules without TensorFlow.
 FOR_PIPELINES = (
-    "keras_transformer.core.search.confidence",
     "keras_transformer.core.config",
+    "keras_transformer.core.vocabulary",
     "keras_transformer.kit.documents",  # catalogues hold pairs, too
-    "keras_transformer.support.errors",
-    "keras_transformer.support.fields",
-    "keras_transformer.support.files.json_files",
-    "keras_transformer.support.files.locks",
-    "keras_transformer.support.files.paths",
-    "keras_transformer.support.files.reading",
-    "keras_transformer.support.files.replacing",
-    "keras_transformer.core.vocabulary.language_codes",
     "keras_transformer.kit.parsing.linearisation",
     "keras_transformer.kit.parsing.trees",
-    "keras_transformer.support.progress",
-    "keras_transformer.support.text_changes",
-    "keras_transformer.core.vocabulary.pair",
-    "keras_transformer.core.vocabulary.sentencepiece_models",
-    "keras_transformer.core.vocabulary.subwords",
-    "keras_transformer.core.vocabulary.terms",
-    "keras_transformer.core.vocabulary.wordpiece",
+    "keras_transformer.support",
 )
 # The modules of pipelines that put data and model together: all that a program does.
 COMPOSED = (
@@ -51,17 +45,18 @@ COMPOSED = (
 OFFERING = "keras_transformer/__init__.py"
 OFFERED = ("pipelines.programs", "pipelines.batches.data_set", "pipelines.sources.files")
 MAP = (ROOT / "docs/guides/code.md").read_text(encoding="utf-8").partition("## One training")[0]
-# The library's own order: each folder imports only from itself and those before it.
-LAYERS = re.findall(r"^      (\w+)/", MAP.partition("    pipelines/")[0], re.MULTILINE)
 
 
-def test_the_map_names_every_module():
-    named = set(re.findall(r"\w+", MAP))
-    modules = [path for path in MODULES if path.parts[len(ROOT.parts)] != "bin"]
-    unnamed = [path for path in modules if path.stem not in named and "grammar" not in path.parts]
-    assert [path for path in unnamed if path.name != "__init__.py"] == []
-    folders = {path.name for path in (ROOT / "keras_transformer").iterdir() if path.is_dir()}
-    assert set(LAYERS) == folders - {"__pycache__"}
+def test_the_map_and_the_order_have_every_room():
+    library = ROOT / "keras_transformer"
+    rooms = {
+        f"{path.parent.parent.name}.{path.parent.name}"
+        for shelf in ("core", "use", "kit")
+        for path in (library / shelf).glob("*/__init__.py")
+    }
+    assert rooms == set(ROOMS) - {"support"}
+    assert all(room.partition(".")[2] + "/" in MAP for room in rooms)
+    assert {path.parent.name for path in library.glob("*/__init__.py")} == set(SHELVES)
 
 
 @functools.cache
@@ -92,15 +87,54 @@ def check_import(path, module):
     if top in FOLDERS and not is_offered:
         assert FOLDERS.index(top) <= FOLDERS.index(folder), f"{path} imports {module}"
     if folder == "pipelines" and top == "keras_transformer" and path.name not in COMPOSED:
-        assert module in FOR_PIPELINES, f"{path} imports {module}"
-    inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
-    if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:
-        assert LAYERS.index(inner) <= LAYERS.index(parts[1]), f"{path} imports {module}"
+        assert module.startswith(FOR_PIPELINES), f"{path} imports {module}"
+    if folder == top == "keras_transformer" and len(parts) > 2:
+        here, there = place(parts[1:]), place(module.split(".")[1:])
+        assert here[0] >= there[0], f"{path} imports {module}"
+        assert None in (here[1], there[1]) or here >= there, f"{path} imports {module}"
 
 
-def test_the_order_has_every_folder():
-    folders = {path.parent.name for path in (ROOT / "keras_transformer").glob("*/__init__.py")}
-    assert folders == set(LAYERS)
+def place(parts):
+    """The place of a module in the order of shelves and of rooms; None if it is in no room."""
+    room = ".".join(parts[:2]) if parts[0] != "support" else "support"
+    return SHELVES.index(parts[0]), ROOMS.index(room) if room in ROOMS else None
+
+
+def test_no_modules_import_each_other():
+    """Neither directly nor in a circle, imports for type checkers included."""
+    paths = {module_name(path): path for path in MODULES if path.parts[len(ROOT.parts)] != "bin"}
+    # The package itself offers names of others, see OFFERING.
+    imported = {
+        name: [other for other in imported_modules(path, paths) if other != name]
+        for name, path in paths.items()
+        if path.relative_to(ROOT).as_posix() != OFFERING
+    }
+    finished = set()
+
+    def visit(name, above):
+        assert name not in above, f"a circle: {' -> '.join([*above, name])}"
+        if name not in finished:
+            for other in imported.get(name, ()):
+                visit(other, [*above, name])
+            finished.add(name)
+
+    for name in imported:
+        visit(name, [])
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path, paths):
+    """The modules of `paths` that a module imports: `from a import b` imports a.b, if there is one."""
+    for node in nodes(path):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in paths else node.module for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
 def test_flags_live_in_bin():
@@ -155,7 +189,7 @@ def test_configuration_imports_without_tensorflow():
 
 def test_model_is_backend_neutral():
     # Dropout alone draws its bits from TensorFlow where that is the backend.
-    for path in (ROOT / "keras_transformer" / "model").glob("*.py"):
+    for path in (ROOT / "keras_transformer/core/model").glob("*.py"):
         if path.name != "dropout.py":
             assert not any(module.startswith("tensorflow") for module in imports(path)), path
 

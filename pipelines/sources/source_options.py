@@ -16,7 +16,7 @@ from pipelines.sources.source import Source
 from pipelines.sources.tfds_source import TfdsOptions
 from pipelines.sources.treebank import TreebankOptions
 
-# Each value is a dataclass, whose fields made with keras_transformer.support.fields.option are the options.
+# Each value is a dataclass, whose fields made with support/fields.py's `option` are the options.
 # Its method `source(config: PreparationConfig)` makes the source. If the key ends in ":NAME", the
 # dataclass also has a field `name`.
 SOURCES = {

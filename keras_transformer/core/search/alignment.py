@@ -1,15 +1,12 @@
 """The attention of every head in every layer (Figures 3 to 5), and the alignment derived from it.
 
-Pure graph functions over the output of compiled_model.py.
+Pure graph functions.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
-
-if TYPE_CHECKING:
-    from keras_transformer.core.search.compiled_model import Decoded, Encoded
 
 
 class AttentionMaps(NamedTuple):
@@ -23,15 +20,6 @@ class AttentionMaps(NamedTuple):
     encoder: tf.Tensor  # float32 [B, N, H, S, S]
     decoder: tf.Tensor  # float32 [B, N, H, T, T]
     memory: tf.Tensor  # float32 [B, N, H, T, S]
-
-
-def attention_maps(encoded: "Encoded", decoded: "Decoded") -> AttentionMaps:
-    """Collects the attention of all layers for given sources and targets."""
-    return AttentionMaps(
-        encoder=tf.stack(encoded.attention, axis=1),
-        decoder=tf.stack(decoded.self_attention, axis=1),
-        memory=tf.stack(decoded.cross_attention, axis=1),
-    )
 
 
 def alignment(cross_attention: Sequence[Sequence[tf.Tensor]], source_mask: tf.Tensor) -> tf.Tensor:

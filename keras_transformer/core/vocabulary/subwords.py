@@ -1,8 +1,8 @@
 """Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1), and other toolkits' kinds.
 
 In all kinds, ids 0 to 3 are pad, bos, eos and unk. pair.py holds the vocabularies of both sides,
-pipelines/prepare/vocabulary.py learns them from text, and exchange/graph_vocabulary.py applies them inside a
-TensorFlow graph.
+pipelines/prepare/vocabulary.py learns them from text, and exchange/graph_vocabulary.py applies them
+inside a TensorFlow graph.
 
 `decode(encode(text))` returns:
 

@@ -27,7 +27,6 @@ from keras_transformer.kit.documents.lines import (
     CHUNK_LINES,
     NO_TERMS,
     WITHOUT_TERMS,
-    check_calibration,
     check_streams,
     in_chunks,
     lines_of,
@@ -149,7 +148,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     format = config.read_as
     is_judged = config.review_below is not None
     if is_judged:
-        check_calibration(translator, "review_below", config.review_below)
+        translator.require_calibration("review_below", config.review_below)
     mark = FORMATS[format].review_mark
     counts = translator.new_counts(config.review_below or 0.0)
     documents = translator.document_translator(

@@ -115,12 +115,6 @@ def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output |
         yield source, target, is_terminal
 
 
-def check_calibration(translator: "Translator", argument: str, value: Any) -> None:
-    """Raises an InputError if a model cannot judge its translations."""
-    rule = "must be used with a model that has a calibration: run evaluate with calibrate"
-    require(translator.card.calibration is not None, argument, rule, value)
-
-
 def name_of(input: str) -> str:
     """Returns the name of the input for errors."""
     return "stdin" if input == STANDARD_STREAM else input
@@ -151,7 +145,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     lacks_terms = bool(config.terminology)
     counts = translator.new_counts()
     if config.confidence:
-        check_calibration(translator, "confidence", True)
+        translator.require_calibration("confidence", True)
     if config.terminology:
         translator.check_terms(config.terminology)
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything

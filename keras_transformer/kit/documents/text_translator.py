@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from keras_transformer.core.search.engines.engine import select
 from keras_transformer.core.search.length_penalty import penalized
 from keras_transformer.kit.documents.formats import read_document
-from keras_transformer.kit.documents.lines import check_calibration
 from keras_transformer.kit.documents.memory.corrections import Corrections
 from keras_transformer.kit.documents.memory.memory import (
     LEAST_SIMILARITY,
@@ -171,7 +170,7 @@ class TextTranslator(Translator):
                 invalid in this format, or a language is missing or unknown.
         """
         if review_below:
-            check_calibration(self, "review_below", review_below)
+            self.require_calibration("review_below", review_below)
         translator = self.document_translator(
             language, case, terminology, to=to, confidence=review_below > 0
         )

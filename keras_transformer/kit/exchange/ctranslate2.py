@@ -1,9 +1,9 @@
 """A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
 
-`keras_transformer.load` takes it (search/engines/ctranslate2_engine.py), and so does CTranslate2's own API:
-tokens in, tokens out, with the vocabularies next to the weights, for the sentencepiece package
-(`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to targets
-itself, according to its config.json. Equal weights are stored once.
+`keras_transformer.load` takes it (search/engines/ctranslate2_engine.py), and so does CTranslate2's
+own API: tokens in, tokens out, with the vocabularies next to the weights, for the sentencepiece
+package (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to
+targets itself, according to its config.json. Equal weights are stored once.
 
 In int8, weights are integers from -64 to 64, rounded as for the search (search/matrices.py).
 CTranslate2's own rounding uses integers up to 127. On processors without VNNI, its kernel adds

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from keras_transformer.kit.documents.formats import read_document
-from keras_transformer.kit.documents.lines import check_calibration
 from keras_transformer.kit.documents.text.xml_source import MOST_MARKUP
 from keras_transformer.kit.documents.tree.segments import Document
 from keras_transformer.kit.serving.errors import RequestError
@@ -42,7 +41,7 @@ class DocumentService:
     def check_review(self, review_below: float) -> None:
         """Rejects a review if the model cannot judge its translations."""
         if review_below:
-            check_calibration(self._translator, "review_below", review_below)
+            self._translator.require_calibration("review_below", review_below)
 
     def translations_of(
         self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event

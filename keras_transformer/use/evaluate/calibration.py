@@ -14,8 +14,8 @@ import numpy as np
 import sacrebleu
 from sacrebleu.metrics.base import Metric
 
-from keras_transformer.core.search.confidence import Calibration, Evidence
 from keras_transformer.support.errors import require
+from keras_transformer.use.store.calibration import Calibration, Evidence
 from keras_transformer.use.translate.answers import AlignedPair, Translation
 from keras_transformer.use.translate.translator import Translator
 

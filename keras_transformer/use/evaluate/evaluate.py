@@ -1,18 +1,17 @@
-"""Scores a translator or a parser on a split."""
+"""Scores a translator on a split."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.core.search.engines.streams import in_streams
 from keras_transformer.core.training.metrics import held_out_perplexity
-from keras_transformer.kit.parsing.parseval import parsing_scores
-from keras_transformer.kit.parsing.trees import Tree
 from keras_transformer.support.progress import progress_bar
 from keras_transformer.use.evaluate.calibration import answers_quality
 from keras_transformer.use.evaluate.directions import direction_scores
 from keras_transformer.use.evaluate.translation import paper_bleu, translation_scores
+from keras_transformer.use.translate.answers import Translation
 from keras_transformer.use.translate.translator import Translator
 
 
@@ -20,19 +19,19 @@ def evaluate(
     translator: Translator,
     texts: tuple[Sequence[str], Sequence[str]],
     batches: Iterable[tuple[tf.Tensor, tf.Tensor]],
-    trees: Sequence[Tree] | None = None,
+    score_answers: Callable[[Sequence[Translation]], dict[str, Any]] | None = None,
     language: str = "de",
     tokenize: str = "13a",
     lowercase: bool = False,
     directions: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Translates or parses a split, or its beginning, and scores the answers.
+    """Translates a split, or its beginning, and scores the answers.
 
     Args:
         translator: the model.
         texts: the sources, and one reference for each.
         batches: the records of the split; see `perplexity`.
-        trees: the gold trees of the sources, for a parser; None for translations.
+        score_answers: for another task than translation, scores the best answers.
         language: the language of the references, such as "de", for `paper_bleu`.
         tokenize: sacreBLEU's tokenization; see `translation_scores`.
         lowercase: whether BLEU and chrF ignore case.
@@ -40,7 +39,7 @@ def evaluate(
 
     Returns:
         The scores: those of `translation_scores` and `paper_bleu`, or of `direction_scores`, or of
-            `parsing_scores` and the repairs of trees; those of `perplexity`; {"sentences",
+            `score_answers`; those of `perplexity`; {"sentences",
             "truncated" (sources beyond the model's limit), "beam_size", "alpha"}; and the known
             facts about the checkpoint; with a calibration, {"confidence": as from
             `answers_quality`}. Then the best answer to each source.
@@ -49,20 +48,21 @@ def evaluate(
         InputError: if there are no sentences, or the weights are not finite.
     """
     sources, references = texts
-    options = {"confidence": True} if trees is None else {}  # if the model has a calibration
+    is_translation = score_answers is None
+    options = {"confidence": True} if is_translation else {}  # if the model has a calibration
     translations = translator.translate(sources, progress=True, scores=False, **options)
     best = [candidates[0] for candidates in translations]
     counts = translator.new_counts()
     counts.add(best)
     answers = [answer.text for answer in best]
-    if directions is not None:
+    if score_answers is not None:
+        scores = score_answers(best)
+    elif directions is not None:
         scores = direction_scores(answers, references, directions, tokenize, lowercase)
-    elif trees is None:
+    else:
         scores = translation_scores(answers, references, tokenize, lowercase)
         scores |= paper_bleu(answers, references, language)
-    else:
-        scores = parsing_scores([answer.tree for answer in best], trees)
-    if trees is None and translator.card.calibration is not None:
+    if is_translation and translator.card.calibration is not None:
         scores["confidence"] = answers_quality(best, references, translator.card.calibration)
     results = {
         **scores,

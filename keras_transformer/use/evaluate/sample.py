@@ -1,8 +1,9 @@
 """Answers to a few validation sentences during training, with their scores."""
 
+import dataclasses
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import logging
@@ -16,15 +17,27 @@ from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEn
 from keras_transformer.core.search.weights import update_weights
 from keras_transformer.core.training.model_directory import describe_unknown_training
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.parsing.parser import Parser
-from keras_transformer.kit.parsing.parseval import parsing_scores, percent
-from keras_transformer.kit.parsing.trees import Tree
 from keras_transformer.use.evaluate.directions import direction_scores
 from keras_transformer.use.evaluate.translation import translation_scores
 from keras_transformer.use.store.card import ModelCard
+from keras_transformer.use.translate.answers import Translation
 from keras_transformer.use.translate.translator import Translator
 
 SHOWN = 8  # rows in the table
+
+
+def _bleu(answers: Sequence[Translation], references: Sequence[str]) -> dict[str, float]:
+    return {"bleu": translation_scores([answer.text for answer in answers], references)["bleu"]}
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleTask:
+    """How a sample is answered and scored; translation, if not given."""
+
+    name: str = "translation"
+    options: dict[str, Any] | None = None  # of the model's description
+    answerer: Callable[[Translator], Any] = lambda translator: translator
+    scores: Callable[[Sequence[Translation], Sequence[Any]], dict[str, float]] = _bleu
 
 
 class SampleAnswers:
@@ -34,10 +47,10 @@ class SampleAnswers:
     affect the random numbers in training.
 
     Args:
-        sources, references: the whole split; a parser's references are gold trees.
+        sources, references: the whole split; the references are what `task.scores` takes.
         sentences: size of the sample.
         max_length: length of the longest source in subwords.
-        task_options: the fields of the Linearisation, for a parser.
+        task: how they are answered and scored.
         directions: the direction of each sentence, such as "en-de", if there are several. The
             sample has equally many sentences of each, if possible.
     """
@@ -46,10 +59,10 @@ class SampleAnswers:
         self,
         vocabularies: VocabularyPair,
         sources: Sequence[str],
-        references: Sequence[str] | Sequence[Tree],
+        references: Sequence[Any],
         sentences: int,
         max_length: int,
-        task_options: dict[str, Any] | None = None,
+        task: SampleTask = SampleTask(),
         directions: Sequence[str] | None = None,
     ):
         chosen = _drawn(range(len(sources)), sentences)
@@ -62,15 +75,17 @@ class SampleAnswers:
         by_length = sorted(range(len(chosen)), key=lambda n: len(self.sources[n]))
         self.logged = by_length[len(chosen) // 4]  # a rather short one
         self.vocabularies = vocabularies
-        self.task_options = task_options
-        task = TASKS["translation" if task_options is None else "parsing"]
+        self.task = task
         self.config = DecodingConfig(
-            beam_size=1, alpha=0.0, extra_length=task.extra_length, max_source_length=max_length
+            beam_size=1,
+            alpha=0.0,
+            extra_length=TASKS[task.name].extra_length,
+            max_source_length=max_length,
         )
         self.compiled: CompiledModel | None = None
-        self.translator: Translator | Parser | None = None
+        self.translator: Any = None  # what the task makes of a Translator
 
-    def translator_of(self, model: Transformer) -> Translator | Parser:
+    def translator_of(self, model: Transformer) -> Any:
         """Returns a translator with the current weights of the model, always the same one."""
         if self.translator is None:  # its graphs are only traced once
             self.compiled = compile_model(model)
@@ -81,24 +96,21 @@ class SampleAnswers:
             update_weights(self.compiled.weights, model)
         return self.translator
 
-    def _make_translator(self, engine: Engine, model: Transformer) -> Translator | Parser:
-        is_parser = self.task_options is not None
+    def _make_translator(self, engine: Engine, model: Transformer) -> Any:
         description = describe_unknown_training(
             model.config,
             self.vocabularies.fingerprints,
-            "parsing" if is_parser else "translation",
-            self.task_options,
+            self.task.name,
+            self.task.options,
         )
         card = ModelCard(description, self.config, parameters=model.count_params())
-        translator = Translator(engine, self.vocabularies, card)
-        return Parser(translator) if is_parser else translator
+        return self.task.answerer(Translator(engine, self.vocabularies, card))
 
     def __call__(self, model: Transformer) -> tuple[dict[str, float], str]:
         """Answers the sample, scores the answers, and logs one of them.
 
-        Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers
-        as a Markdown table. With several directions, "bleu" and "chrf" are means, and each has
-        {"bleu_en-de", "chrf_en-de"}.
+        Returns the task's scores, such as {"bleu"}, and the first answers as a Markdown table. With
+        several directions, "bleu" and "chrf" are means, and each has {"bleu_en-de", "chrf_en-de"}.
         """
         translator = self.translator_of(model)
         answers = [best for best, *_ in translator.translate(self.sources, scores=False)]
@@ -109,12 +121,8 @@ class SampleAnswers:
             for direction, of_direction in all_scores["directions"].items():
                 scores[f"bleu_{direction}"] = of_direction["bleu"]
                 scores[f"chrf_{direction}"] = of_direction["chrf"]
-        elif self.task_options is None:
-            scores = {"bleu": translation_scores(texts, self.references)["bleu"]}
         else:
-            f1 = parsing_scores([best.tree for best in answers], self.references)["f1"]
-            repaired = sum(best.repairs.total > 0 for best in answers)
-            scores = {"f1": f1, "repaired": percent(repaired, len(answers))}
+            scores = self.task.scores(answers, self.references)
         logging.info("%s -> %s", self.sources[self.logged], texts[self.logged])
         rows = list(zip(self.sources, self.references, texts, strict=True))[:SHOWN]
         lines = ["| source | reference | answer |", "|---|---|---|"]
@@ -136,6 +144,6 @@ def _drawn_of_each(directions: Sequence[str], size: int) -> list[int]:
     return [row for numbers in rows.values() for row in _drawn(numbers, of_each)]
 
 
-def _literal(text: str | Tree) -> str:
-    """Escapes a text for Markdown."""
+def _literal(text: Any) -> str:
+    """Escapes a text, or what is shown as one, for Markdown."""
     return re.sub(r"[^\w ]|_", lambda mark: f"&#{ord(mark[0])};", str(text))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from keras_transformer.core.config import TransformerConfig
-from keras_transformer.core.search.confidence import Calibration
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import ModelDescription
@@ -19,12 +18,24 @@ from keras_transformer.support.fields import Count, Size, from_json, one_of
 from keras_transformer.support.files.json_files import read_json
 from keras_transformer.support.files.paths import require_name, to_path
 from keras_transformer.support.files.replacing import put_back
+from keras_transformer.use.store.calibration import Calibration
 from keras_transformer.use.store.decoding import with_options
-from keras_transformer.use.store.flat_card import FLAT_VERSION, flat_card, nested_card
 from keras_transformer.use.store.languages import ModelLanguages, model_languages
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 5
+
+# Fields of the description in the flat form, and those of them within "data".
+_DESCRIPTION_FIELDS = ("task", "task_options", "preset", "training")
+_FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
+_DATA_FIELDS = (
+    "vocabulary",
+    "vocabulary_fingerprint",
+    "source_vocabulary",
+    "source_vocabulary_fingerprint",
+    "max_length",
+    "languages",
+)
 
 Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]
 
@@ -94,7 +105,25 @@ class ModelCard:
 
     def flat(self) -> dict[str, Any]:
         """Returns the card as one JSON object, as servers and web pages show it."""
-        return flat_card(self)
+        fields = dataclasses.asdict(self)
+        description, decoding = fields.pop("description"), fields.pop("decoding")
+        checkpoint = fields.pop("checkpoint") or {}
+        has_data = description["vocabulary"] is not None
+        return {
+            **{name: value for name, value in checkpoint.items() if value is not None},
+            **_selected(description, _DESCRIPTION_FIELDS),
+            "data": _selected(description, _DATA_FIELDS) if has_data else None,
+            "evaluation": fields.pop("evaluation"),
+            **decoding,
+            "config": description["model"],
+            "config_fingerprint": self.config.fingerprint,
+            **_selected(description, _FINGERPRINTS),
+            **{name: value for name, value in fields.items() if value not in (None, ())},
+        }
+
+
+def _selected(content: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: content[name] for name in names if name in content}
 
 
 def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCard:
@@ -135,13 +164,10 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     require((folder / CARD).exists(), argument, rule, received)
     content = read_json(folder / CARD)
     version = content.pop("format_version", None)
-    rule = f"must have format_version {FORMAT_VERSION} or {FLAT_VERSION}; export the model again"
-    is_known = version in (FORMAT_VERSION, FLAT_VERSION)
-    require(is_known, argument, rule, f"{str(folder)!r}, of {version}")
+    rule = f"must have format_version {FORMAT_VERSION}; export the model again"
+    require(version == FORMAT_VERSION, argument, rule, f"{str(folder)!r}, of {version}")
     expected_sizes = from_json({"files": dict[str, Count]}, content, folder / CARD)["files"]
     del content["files"]
-    if version == FLAT_VERSION:
-        content = nested_card(content, folder / CARD)
     card = card_from_json(content, folder / CARD)
     sizes = file_sizes(folder)
     for name, size in expected_sizes.items():

@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,6 @@ from keras_transformer.use.store.stored_model import (
 )
 
 if TYPE_CHECKING:  # modules with TensorFlow
-    import tensorflow as tf
-    from tensorflow.types.experimental import ConcreteFunction
-
     from keras_transformer.core.model.transformer import Transformer
     from keras_transformer.core.search.engines.graphs import ExportedGraphs, SearchGraphs
     from keras_transformer.core.search.engines.tensorflow_engine import Programs
@@ -186,20 +183,11 @@ class SavedModel(Export):
         try:
             with without_information():
                 signatures = tf.saved_model.load(str(self.folder)).signatures
-            named = {name: with_current_inputs(graph) for name, graph in signatures.items()}
-            return ExportedGraphs(named)
+            return ExportedGraphs(dict(signatures.items()))
         except Exception as error:  # damaged bytes can raise any error
             rule = "must be a directory written by an export"
             received = f"{str(self.folder)!r}: {reason(error)}"
             raise InputError(self.where.argument, rule, received) from None
-
-
-def with_current_inputs(graph: "ConcreteFunction") -> Callable[..., "dict[str, tf.Tensor]"]:
-    """Gives an export's graph the current names of inputs: `guaranteed` was once called `exact`."""
-    _, inputs = graph.structured_input_signature
-    if "exact" not in inputs:
-        return graph
-    return lambda guaranteed, **others: graph(exact=guaranteed, **others)
 
 
 class CTranslate2Model(Export):

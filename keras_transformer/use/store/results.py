@@ -12,11 +12,11 @@ from typing import Any
 
 from absl import logging
 
-from keras_transformer.core.search.confidence import Calibration
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo, read_records
 from keras_transformer.support.fields import from_json
 from keras_transformer.support.files.json_files import read_json, write_json
 from keras_transformer.support.files.paths import to_path
+from keras_transformer.use.store.calibration import Calibration
 from keras_transformer.use.store.decoding import ChosenDecoding
 
 DECODING_FILE = "decoding.json"

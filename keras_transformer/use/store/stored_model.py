@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_transformer.core.config import TrainingConfig
-from keras_transformer.core.search.confidence import Calibration
 from keras_transformer.core.search.config import TASKS
 from keras_transformer.core.search.engines.engine import Engine
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import ModelDescription
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import require
+from keras_transformer.use.store.calibration import Calibration
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.decoding import (
     ChosenDecoding,

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 
-from keras_transformer.core.search.confidence import evidence
 from keras_transformer.core.search.engines.engine import (
     Engine,
     Explained,
@@ -16,6 +15,7 @@ from keras_transformer.support.errors import require
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.translate.answers import Translation, aligned_pairs, translations
 from keras_transformer.use.translate.batches import in_batches
+from keras_transformer.use.translate.confidence import evidence
 from keras_transformer.use.translate.encoder import TextEncoder
 from keras_transformer.use.translate.language_prefix import LanguagePrefix
 from keras_transformer.use.translate.minimum_risk import by_utility

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_transformer.core.search.confidence import Calibration, Evidence, evidence
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.search.engines.engine import Engine, Rows, select
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import spelled
 from keras_transformer.core.vocabulary.terms import has_terms
 from keras_transformer.support.errors import require
+from keras_transformer.use.store.calibration import Calibration, Evidence
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.translate.answer_counts import AnswerCounts
 from keras_transformer.use.translate.answers import (
@@ -30,6 +30,7 @@ from keras_transformer.use.translate.answers import (
     aligned_pairs,
 )
 from keras_transformer.use.translate.batches import in_batches, longer_lengths
+from keras_transformer.use.translate.confidence import evidence
 from keras_transformer.use.translate.encoder import TextEncoder
 from keras_transformer.use.translate.language_prefix import LanguagePrefix
 from keras_transformer.use.translate.search_request import SearchRequest
@@ -122,6 +123,11 @@ class Translator:
         changed = copy.copy(self)
         changed.card = dataclasses.replace(self.card, calibration=calibration)
         return changed
+
+    def require_calibration(self, argument: str, value: Any) -> None:
+        """Raises an InputError that names the argument if the model has no calibration."""
+        rule = "must be used with a model that has a calibration: run evaluate with calibrate"
+        require(self.card.calibration is not None, argument, rule, value)
 
     @property
     def checkpoint(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.parsing.parser import Parser
+from keras_transformer.kit.parsing.sample import parsing_sample
 from keras_transformer.kit.parsing.trees import parse_trees
 from keras_transformer.use.evaluate.sample import SampleAnswers
 from keras_transformer.use.translate.translator import Translator
@@ -67,7 +68,7 @@ def test_a_rather_short_answer_is_logged(caplog):
 def test_a_sample_is_parsed_and_scored():
     task_options = {"words": "tags"}
     sources = [" ".join(tree.words()) for tree in GOLD]
-    sample = GivenSample(None, sources, GOLD, 5, 64, task_options)
+    sample = GivenSample(None, sources, GOLD, 5, 64, parsing_sample(task_options))
     tokens = {"the dog barks .": "(S (NP DT NN )NP (VP VBZ )VP . )S", "cat": "(VP XX XX )VP"}
     sample.given = translator_of(tokens, task_options)
     scores, shown = sample(None)

@@ -12,7 +12,6 @@ from keras_transformer.core.training.model_directory import ModelDescription, cr
 from keras_transformer.use.store.card import ModelCard, card_from_json
 from keras_transformer.use.store.directory import evaluation_of
 from keras_transformer.use.store.export import require_unset
-from keras_transformer.use.store.flat_card import nested_card
 from keras_transformer.use.store.results import write_results
 from tests.refusals import refused
 from tests.small_models import card_of
@@ -52,23 +51,6 @@ FULL = ModelCard(
     max_positions=512,
 )
 # Written by an export before cards were nested, but for its smaller numbers.
-FLAT = {
-    **{"checkpoint": "step-00003600", "step": 3600, "validation_loss": 0.25},
-    **{"task": "translation", "task_options": {}, "preset": "tiny", "training": {"seed": 3}},
-    "data": {
-        **{"vocabulary": "vocabulary.model", "vocabulary_fingerprint": "0123"},
-        **{"source_vocabulary": None, "source_vocabulary_fingerprint": None},
-        **{"max_length": 256, "languages": ["en", "de"]},
-    },
-    "evaluation": {"bleu": 98.2, "languages": ["en", "de"]},
-    **{"beam_size": 4, "alpha": 0.6, "extra_length": 50, "max_source_length": 256},
-    **{"batch_tokens": 4096, "n_best": None, "sampling": None, "early_stopping": False},
-    **{"min_length": 0, "no_repeat_ngram_size": 0, "forbidden_phrases": ["a"], "mbr": None},
-    "config_fingerprint": TransformerConfig(100).fingerprint,
-    "config": {"vocab_size": 100},
-    **{"vocabulary_fingerprint": "0123", "source_vocabulary_fingerprint": None},
-    **{"parameters": 7, "weights": "float32", "date": "2026-11-28", "tensorflow": "2.21.0"},
-}
 
 
 @pytest.fixture
@@ -92,32 +74,6 @@ def test_json_and_back(card):
     assert card_from_json(content, "card") == card
     assert content["description"]["task"] == card.description.task
     assert content["decoding"]["beam_size"] == card.decoding.beam_size
-
-
-@pytest.mark.parametrize("card", [SMALL, FULL], ids=["small", "full"])
-def test_flat_cards_of_earlier_exports_are_read(card):
-    flat = json.loads(json.dumps(card.flat()))
-    assert card_from_json(nested_card(flat, "card"), "card") == card
-
-
-def test_a_flat_card():
-    card = card_from_json(nested_card(FLAT, "card"), "card")
-    description = card.description
-    assert description.model == TransformerConfig(100)
-    assert description.training == TrainingConfig(seed=3)
-    assert (description.preset, description.task, description.max_length) == (
-        "tiny",
-        "translation",
-        256,
-    )
-    assert description.vocabulary_files == ["vocabulary.model"]
-    assert description.vocabulary_fingerprint == "0123"
-    assert str(card.languages.directions[0]) == "en-de"
-    assert card.decoding == DecodingConfig(forbidden_phrases=("a",))
-    assert card.checkpoint == CheckpointInfo("step-00003600", 3600, validation_loss=0.25)
-    assert (card.parameters, card.date, card.evaluation["bleu"]) == (7, "2026-11-28", 98.2)
-    with refused("data", "[]", "card"):
-        nested_card({**FLAT, "data": []}, "card")
 
 
 def test_flat_form():

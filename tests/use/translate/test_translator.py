@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.search.compiled_model import compile_model
-from keras_transformer.core.search.confidence import Calibration, Evidence, evidence
 from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.core.search.engines.engine import SearchResult
 from keras_transformer.core.search.weights import variables_of
@@ -27,11 +26,13 @@ from keras_transformer.kit.documents.document_file import DocumentConfig, transl
 from keras_transformer.kit.documents.formats import read_document
 from keras_transformer.kit.documents.memory.corrections import Corrections
 from keras_transformer.support.markup import well_formed
+from keras_transformer.use.store.calibration import Calibration, Evidence
 from keras_transformer.use.store.languages import ModelLanguages
 from keras_transformer.use.store.stored_model import trained_model
 from keras_transformer.use.translate import terminology
 from keras_transformer.use.translate.answers import Translation, translations
 from keras_transformer.use.translate.batches import length_batches
+from keras_transformer.use.translate.confidence import evidence
 from keras_transformer.use.translate.search_request import SearchRequest
 from keras_transformer.use.translate.translator import Translator
 from tests.kit.documents.archives import archive, content_of

@@ -30,11 +30,11 @@ import numpy as np
 from absl import logging
 
 from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.core.search.confidence import is_suspicious
 from keras_transformer.core.search.config import SearchSettings
 from keras_transformer.core.search.engines.engine import Explained, Request, Rows, SearchResult
 from keras_transformer.core.search.engines.streams import processor_streams, threads_of_stream
 from keras_transformer.core.search.length_penalty import penalized
+from keras_transformer.core.search.suspicious import is_suspicious
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import InputError, reason, require
 

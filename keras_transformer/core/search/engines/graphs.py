@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from keras_transformer.core.config import PAD_ID
-from keras_transformer.core.search.alignment import alignment, attention_maps
+from keras_transformer.core.search.alignment import AttentionMaps, alignment
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.cache import SearchCache
 from keras_transformer.core.search.compiled_model import CompiledModel
@@ -159,10 +159,15 @@ class SearchGraphs:
         logits, computed = decode_target(self.model.in_graph(), source, target)
         cross_attention = [decoded.cross_attention for _, decoded in computed]
         encoded, decoded = computed[0]
+        maps = AttentionMaps(
+            encoder=tf.stack(encoded.attention, axis=1),
+            decoder=tf.stack(decoded.self_attention, axis=1),
+            memory=tf.stack(decoded.cross_attention, axis=1),
+        )
         return {
             "log_probs": token_log_probs(logits, target),
             "alignment": alignment(cross_attention, encoded.mask),
-            **attention_maps(encoded, decoded)._asdict(),
+            **maps._asdict(),
         }
 
     def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:

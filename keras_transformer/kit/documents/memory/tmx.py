@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from xml.sax.saxutils import quoteattr
 
-from keras_transformer import __version__
 from keras_transformer.core.vocabulary.language_codes import Direction
 from keras_transformer.kit.documents.text.xml_source import XmlElement, XmlSource, write_text
 from keras_transformer.support.errors import require
+from keras_transformer.support.version import VERSION
 
 CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")  # their content within a segment is code
 ALL_LANGUAGES = "*all*"  # in place of a source language: each may be
@@ -126,7 +126,7 @@ class Tmx:
 def empty_memory(source_languages: Sequence[str]) -> str:
     """Returns a memory without units, for sentences in these languages."""
     language = source_languages[0] if len(source_languages) == 1 else ALL_LANGUAGES
-    return _EMPTY.format(version=__version__, source_language=quoteattr(language), date=_now())
+    return _EMPTY.format(version=VERSION, source_language=quoteattr(language), date=_now())
 
 
 def is_variety(name: str, language: str) -> bool:

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from keras_transformer.core.search.confidence import Calibration, Evidence, evidence
 from keras_transformer.support.errors import InputError
 from keras_transformer.support.fields import from_json
+from keras_transformer.use.store.calibration import Calibration, Evidence
 from keras_transformer.use.translate.answers import AlignedPair
+from keras_transformer.use.translate.confidence import evidence
 
 HALF = math.log(0.5)
 NO_WEIGHTS = dict.fromkeys(Evidence._fields, 0.0)
