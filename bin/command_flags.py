@@ -39,7 +39,8 @@ def define_flags(config: type, heading: str) -> None:
 
     Args:
         config: a dataclass; its options are the fields made with
-            keras_transformer.support.fields.option, which provide the flags' defaults, choices and help texts.
+            keras_transformer.support.fields.option, which provide the flags' defaults, choices and
+            help texts.
         heading: shown above these flags by --help.
     """
     kinds = typing.get_type_hints(config, include_extras=True)

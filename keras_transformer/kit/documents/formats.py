@@ -28,7 +28,7 @@ class Format(NamedTuple):
     """
 
     endings: tuple[str, ...]  # file extensions
-    module: str  # in this folder; imported when the format is used
+    module: str  # in office/ for archives, otherwise in text/; imported when the format is used
     reader: str = "read"
     has_columns: bool = False
     is_archive: bool = False  # its reader takes bytes
@@ -118,7 +118,8 @@ def read_document(
     check_format(format, columns)
     kind = FORMATS[format]
     try:
-        module = importlib.import_module(f"{__package__}.{kind.module}")
+        folder = "office" if kind.is_archive else "text"
+        module = importlib.import_module(f"{__package__}.{folder}.{kind.module}")
     except ModuleNotFoundError as error:
         rule = f"must be one whose packages are installed ({install_command('documents')})"
         raise InputError("format", rule, f"{format}: {error}") from None
