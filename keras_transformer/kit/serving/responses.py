@@ -104,7 +104,7 @@ class TranslationAnswer:
     truncated: Annotated[bool, "The sentence was too long; its end was not translated."]
     unfinished: Annotated[bool, "The translation reached the length limit before its end."]
     from_memory: Annotated[bool, "From the translation memory."]
-    without_terms: Annotated[bool, "Lacks a term, which the model found too improbable."]
+    without_terms: Annotated[list[str], "Terms that it lacks: the model found them too improbable."]
     source_pieces: Annotated[list[str] | None, "S subwords of the sentence."] = None
     target_pieces: Annotated[list[str] | None, "T subwords of the translation."] = None
     source_words: Annotated[list[int] | None, "S word numbers; -1 for none."] = None

@@ -34,7 +34,7 @@ class AnswerCounts:
             self.truncated += answer.truncated
             self.unfinished += answer.unfinished
             self.from_memory += answer.from_memory
-            self.without_terms += answer.without_terms
+            self.without_terms += bool(answer.without_terms)
             confidence = answer.confidence
             self.doubtful += confidence is not None and confidence < self.review_below
 

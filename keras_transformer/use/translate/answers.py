@@ -61,7 +61,7 @@ class Translation:
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
     from_memory: bool = False  # from a translation memory; the score is the model's
-    without_terms: bool = False  # lacks a term, which the model found too improbable
+    without_terms: tuple[str, ...] = ()  # terms that it lacks: the model found them too improbable
     # The subwords of both sides, and their alignment; None if not requested
     pair: AlignedPair | None = None
     # The probability that it is good (confidence.py); None if not requested, for a blank text, from

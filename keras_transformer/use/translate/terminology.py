@@ -58,17 +58,14 @@ def spoils(forced: Translation, free: Translation) -> bool:
     return lost > MAX_LOSS
 
 
-def marked_as_free(answers: Sequence[Translation]) -> list[Translation]:
-    """Returns the answers of a search without terms, marked as such."""
-    return [dataclasses.replace(answer, without_terms=True) for answer in answers]
-
-
-def lacking_terms(answer: Translation, terms: Iterable[Term]) -> list[Term]:
+def lacking_terms(answer: Translation, terms: Sequence[Term]) -> list[Term]:
     """Returns the terms that an answer lacks in any form."""
     return [term for term in terms if not has_form_of(answer.text, term.target)]
 
 
-def marked_if_lacking(answer: Translation, terms: Iterable[Term]) -> Translation:
-    """Returns an answer, marked if it lacks a term in any form."""
-    is_lacking = len(lacking_terms(answer, terms)) > 0
-    return dataclasses.replace(answer, without_terms=True) if is_lacking else answer
+def with_lacking_terms(answers: Iterable[Translation], terms: Sequence[Term]) -> list[Translation]:
+    """Returns the answers to a text, which name the terms that they lack in any form."""
+    return [
+        dataclasses.replace(answer, without_terms=tuple(phrases_of(lacking_terms(answer, terms))))
+        for answer in answers
+    ]

@@ -22,9 +22,8 @@ from keras_transformer.use.translate.minimum_risk import by_utility
 from keras_transformer.use.translate.search_request import SearchRequest
 from keras_transformer.use.translate.terminology import (
     lacking_terms,
-    marked_as_free,
-    marked_if_lacking,
     spoils,
+    with_lacking_terms,
 )
 
 
@@ -62,7 +61,7 @@ class TextSearch:
             return self._search_with_forced_terms(request, progress)
         answers = self._search_with_learned_terms(request, progress)
         return [
-            [marked_if_lacking(answer, found) for answer in row]
+            with_lacking_terms(row, found)
             for row, found in zip(answers, request.terms, strict=True)
         ]
 
@@ -95,8 +94,8 @@ class TextSearch:
         for index, found in enumerate(request.terms):
             if index in forced and not spoils(forced[index][0], answers[index][0]):
                 answers[index] = forced[index]
-            elif found:
-                answers[index] = marked_as_free(answers[index])
+            else:
+                answers[index] = with_lacking_terms(answers[index], found)
         return answers
 
     def _forced(

@@ -239,7 +239,7 @@ class Translator:
         A model that was trained with terms reads those of a terminology in its source; a term that
         it leaves out is forced, if the engine can. With any other model, all are forced. A forced
         term may spoil a sentence: one that becomes much less probable is translated without it.
-        Translations that lack a term are marked as `without_terms`.
+        `without_terms` names the terms that a translation lacks in any form.
         """
         search = TextSearch(
             self.engine, self.encoder, self.card, self.language_prefix, self.knows_terms

@@ -81,7 +81,7 @@ class Shouter:
                 Translation(
                     s.upper(),
                     *(-0.5, -1.0, 3, "long" in s, "endless" in s),
-                    without_terms="spoiled" in s,
+                    without_terms=("x",) if "spoiled" in s else (),
                 ),
                 Translation(s[::-1], -1.25, -2.5, 3),
             ]

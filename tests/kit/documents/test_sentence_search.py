@@ -8,12 +8,12 @@ def answer(text, **others):
 
 
 def test_what_is_known_of_an_answer_is_passed_on():
-    rows = [[answer("A", confidence=0.4, without_terms=True), answer("a")], [answer("B")]]
+    rows = [[answer("A", confidence=0.4, without_terms=("Z",)), answer("a")], [answer("B")]]
     counts = AnswerCounts(review_below=0.5)
     search = SentenceSearch(lambda texts, aligned: rows, keeps_answers=False, counts=counts)
     first, second = search.translate(0, ["one", "two"], [False, False])
-    assert (first.text, first.confidence, first.without_terms) == ("A", 0.4, True)
-    assert (second.text, second.confidence, second.without_terms) == ("B", None, False)
+    assert (first.text, first.confidence, first.without_terms) == ("A", 0.4, ("Z",))
+    assert (second.text, second.confidence, second.without_terms) == ("B", None, ())
     assert (counts.without_terms, counts.doubtful) == (1, 1)
 
 

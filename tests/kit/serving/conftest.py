@@ -66,7 +66,7 @@ class FakeTranslator:
         self.memories = ()
         self.calls = []
         self.confidences = {}  # in sentences of documents
-        self.lacking = ()  # sentences of documents whose translations lack a term
+        self.lacking = {}  # terms that translations of sentences of documents lack
         self.before_call = lambda: None
 
     def translate(
@@ -151,7 +151,7 @@ class FakeTranslator:
                     AlignedText(
                         row[min(rank, len(row) - 1)].text,
                         confidence=judged.get(text),
-                        without_terms=text in self.lacking,
+                        without_terms=self.lacking.get(text, ()),
                     )
                     for text, row in zip(texts, rows, strict=True)
                 ]

@@ -26,7 +26,7 @@ from tests.refusals import check_message
 NAMES = frozenset({"localhost", "127.0.0.1"})
 FOLDER = Path(application.__file__).parent
 PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
-WHOLE = dict.fromkeys(("truncated", "unfinished", "from_memory", "without_terms"), False)
+WHOLE = {"truncated": False, "unfinished": False, "from_memory": False, "without_terms": []}
 BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25, **WHOLE}
 SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5, **WHOLE}
 
@@ -211,18 +211,18 @@ def test_what_is_from_a_memory_is_said(translator):
 
 
 def test_what_lacks_a_term_is_said(translator):
-    translator.lacking = ("a dog.",)
+    translator.lacking = {"a dog.": ("Hund", "Hof")}
     _, _, body = answer_to(translator, "POST", "/translate", json={"document": "a cat. a dog."})
     answer = json.loads(body)
-    assert [sentence["without_terms"] for sentence in answer["sentences"]] == [False, True]
+    assert [one["without_terms"] for one in answer["sentences"]] == [[], ["Hund", "Hof"]]
     assert answer["without_terms"] == 1
     fields = {"document": "# a dog.", "format": "markdown"}
     _, _, body = answer_to(translator, "POST", "/translate", json=fields)
     assert json.loads(body)["without_terms"] == 1
-    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, without_terms=True)]]
+    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, without_terms=("Hund",))]]
     _, _, body = answer_to(translator, "POST", "/translate", json={"text": "a"})
     ((answer,),) = json.loads(body)["translations"]
-    assert answer == BEST | {"text": "a", "without_terms": True}
+    assert answer == BEST | {"text": "a", "without_terms": ["Hund"]}
 
 
 def test_doubtful_translations_of_a_document_are_marked(translator):

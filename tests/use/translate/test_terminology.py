@@ -2,14 +2,15 @@ import math
 
 import pytest
 
+from keras_transformer.core.vocabulary.terms import Term
 from keras_transformer.use.translate.answers import Translation
 from keras_transformer.use.translate.terminology import (
     check_terminology,
-    marked_as_free,
     phrases_of,
     spoils,
     term_finder,
     terms_in,
+    with_lacking_terms,
 )
 from tests.refusals import refused
 
@@ -59,5 +60,11 @@ def test_a_translation_is_spoiled_if_it_is_much_less_probable_per_subword():
     assert not spoils(Translation("a b c", -1.0, -6.0, tokens=5), free)  # -1.2 for -0.5
     assert spoils(Translation("a b c", -1.0, -6.5, tokens=5), free)  # -1.3
     assert spoils(Translation("", -math.inf, -math.inf, tokens=1), free)
-    (marked,) = marked_as_free([free])
-    assert marked.without_terms and marked.text == free.text and not free.without_terms
+
+
+def test_the_terms_that_a_translation_lacks_are_named():
+    terms = [Term(0, 1, "Hund"), Term(2, 3, "Haus"), Term(4, 5, "Haus"), Term(6, 7, "rot")]
+    rows = [Translation(text, -0.5, -2.0, tokens=4) for text in ("zwei Hunde", "rotes Haus, Hund")]
+    first, second = with_lacking_terms(rows, terms)
+    assert (first.text, first.without_terms) == ("zwei Hunde", ("Haus", "rot"))
+    assert second.without_terms == ()

@@ -623,7 +623,8 @@ def test_sentences_that_terms_would_spoil_are_translated_without(translator_of, 
     texts = ["ab cde.", "Fgh"]
     spoiled, other = translator.translate(texts, terminology={"ab": "xyz"})
     free = translator.translate(texts)
-    assert [best.without_terms for best in spoiled] == [True] * 2 and not other[0].without_terms
+    assert [best.without_terms for best in spoiled] == [("xyz",)] * 2
+    assert other[0].without_terms == ()
     assert [best.text for best in spoiled] == [best.text for best in free[0]]
     counts = translator.new_counts()
     documents = translator.document_translator(terminology={"ab": "xyz"}, counts=counts)
@@ -712,8 +713,8 @@ def test_terms_are_written_into_the_source(trained_with_terms, monkeypatch):
     written = translator.vocabularies.source.written(request.ids)
     assert sorted(written) == ["", "[ab cd=z] [ab=xy]", "e <term> f"]
     assert request.phrases is None and not any(request.aligned)
-    lacks_term = not ("z" in rows[0][0].text and "xy" in rows[0][0].text)
-    assert [row[0].without_terms for row in rows] == [lacks_term, False, False]
+    lacking = tuple(term for term in ("z", "xy") if term not in rows[0][0].text)
+    assert [row[0].without_terms for row in rows] == [lacking, (), ()]
     longest = "ab" + " c" * 8  # 18 subwords: no room for a term
     requests.clear()
     translator.translate([longest], terminology={"ab": "xy"})
@@ -725,7 +726,7 @@ def test_terms_that_the_model_leaves_out_are_forced(trained_with_terms, monkeypa
     texts, terms = ["ab cd", "ef", "gh"], {"ab": "xy", "cd": "qr", "ef": "yz"}
     monkeypatch.setattr(terminology, "MAX_LOSS", -math.inf)
     left_out = [row[0] for row in translator.translate(texts, terminology=terms)]
-    assert [best.without_terms for best in left_out] == [True, True, False]
+    assert [best.without_terms for best in left_out] == [("xy", "qr"), ("yz",), ()]
     assert not any(term in best.text for best in left_out for term in terms.values())
 
     monkeypatch.setattr(terminology, "MAX_LOSS", math.inf)
@@ -741,7 +742,7 @@ def test_terms_that_the_model_leaves_out_are_forced(trained_with_terms, monkeypa
     monkeypatch.setattr(translator.engine, "functions", functions)
     found = [row[0] for row in translator.translate(texts, terminology=terms)]
     assert [best.text for best in found] == [best.text for best in left_out]
-    assert [best.without_terms for best in found] == [True, True, False]
+    assert [best.without_terms for best in found] == [("xy", "qr"), ("yz",), ()]
 
 
 def test_alignments_are_those_of_the_source_without_terms(trained_with_terms, monkeypatch):

@@ -43,7 +43,7 @@ class AlignedText(NamedTuple):
     text: str
     links: Sequence[Link] = ()
     confidence: float | None = None  # the probability that it is good, if known
-    without_terms: bool = False  # whether it lacks a term of the terminology
+    without_terms: Sequence[str] = ()  # terms of the terminology that it lacks
 
 
 class Model(NamedTuple):
@@ -68,7 +68,7 @@ class _Sentence(MarkedSentence):
         pieces: its translation; the sentence itself until it is translated.
         is_changed: whether `pieces` differ from the sentence.
         confidence: the probability that its translation is good, if known.
-        without_terms: whether its translation lacks a term of the terminology.
+        without_terms: terms of the terminology that its translation lacks.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Sentence(MarkedSentence):
         self.pieces = self.unchanged()
         self.is_changed = False
         self.confidence: float | None = None
-        self.without_terms = False
+        self.without_terms: Sequence[str] = ()
 
     @property
     def needs_alignment(self) -> bool:
@@ -120,7 +120,7 @@ class SentenceAnswer:
     start: Annotated[int, "Unicode code points before its translation."]
     end: Annotated[int, "Unicode code points up to its end."]
     from_memory: Annotated[bool, "From the translation memory."]
-    without_terms: Annotated[bool, "Lacks a term, which the model found too improbable."]
+    without_terms: Annotated[list[str], "Terms that it lacks: the model found them too improbable."]
     confidence: Annotated[
         float | None, "The probability that it is good; absent without a calibration of the model."
     ] = None
@@ -213,7 +213,7 @@ class DocumentTranslator:
                         start=len(text),
                         end=len(text) + len(written),
                         from_memory=sentence.is_known,
-                        without_terms=sentence.without_terms,
+                        without_terms=list(sentence.without_terms),
                         confidence=sentence.confidence,
                     )
                     answers.append(answer)
