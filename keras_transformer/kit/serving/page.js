@@ -13,6 +13,22 @@ const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "x
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const PLAIN = ["text", "wrapped"]; // formats without marks; their sentences are marked on the page
+// Kinds of text that stay as it is in a document: one of them, several, and a remark about them.
+const LEFT = {
+  code: ["text in a style for code", "texts in a style for code"],
+  equation: ["equation", "equations"],
+  field: ["field that a program fills in", "fields that a program fills in"],
+  formula: ["text that formulas compute or use", "texts that formulas compute or use",
+    "If such a text were translated, its formula could have another result."],
+  header: ["header or footer of a sheet", "headers or footers of sheets"],
+  deleted: ["tracked deletion", "tracked deletions"],
+  hidden: ["hidden text", "hidden texts"],
+  ruby: ["annotation of how a word is read", "annotations of how words are read"],
+  protected: ["part that is marked as not to be translated",
+    "parts that are marked as not to be translated"],
+  damaged: ["part that a translation would have damaged",
+    "parts that a translation would have damaged"],
+};
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name from its code; undefined for other file suffixes, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}([-_][A-Z][a-z]{3})?$/.test(code)
@@ -39,6 +55,9 @@ let attending = []; // the source and the translation whose attention can be sho
 let attended = ""; // the pair of texts whose attention was requested last
 let lineEnd = "\n"; // in the opened file
 const lines = new Map(); // cached translations of lines
+const answers = new WeakMap(); // the server's answer for each sentence of the translation
+// The user's own translations, {translation, isSaved}, by `keyOf`: they come before the answers.
+const edits = new Map(JSON.parse(kept("edits") || "[]"));
 const attentions = new Map(); // cached attention by pair of texts
 const latest = new Map(); // the latest task at each place
 
@@ -96,7 +115,10 @@ $("translation").addEventListener("click", ({ target }) => {
 $("translation").addEventListener("keydown", goToSentence);
 $("choices").addEventListener("change", ({ target }) => take(target));
 $("choices").addEventListener("input", ({ target }) => {
-  if (target.isContentEditable) chosen.textContent = target.textContent;
+  if (target.isContentEditable) {
+    keepEdit(target.textContent);
+    for (const number of target.parentNode.querySelectorAll(".number")) number.remove(); // not its
+  }
   $("saved").textContent = "";
 });
 $("choices").addEventListener("focusin", ({ target }) =>
@@ -105,13 +127,15 @@ $("choices").addEventListener("keydown", goOn);
 $("required").control.addEventListener("change", () => translateSentence());
 $("save").addEventListener("click", saveCorrection);
 $("remove").addEventListener("click", removeCorrection);
-$("attention").open = kept("attention") === "open";
+for (const name of ["attention", "details"]) {
+  $(name).open = kept(name) === "open";
+  $(name).addEventListener("toggle", () => keep(name, $(name).open ? "open" : ""));
+}
 $("attention").addEventListener("toggle", () => {
-  keep("attention", $("attention").open ? "open" : "");
   if (chosen && $("attention").open) attend(...attending);
 });
 
-// Typed text survives a reload of this tab, if the browser allows it.
+// Typed text and edits survive a reload of this tab, if the browser allows it.
 function keep(name, value) {
   try { sessionStorage.setItem(name, value); } catch { /* not stored */ }
 }
@@ -141,7 +165,7 @@ function showModel(card) {
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain_ids");
   $("and-attention").hidden = !card.signatures?.includes("attention_ids");
-  $("and-correction").hidden = !card.has_corrections;
+  $("and-editing").hidden = !isEditable(card);
   $("live").hidden = !card.in_browser;
   $("live").control.checked = kept("live") !== "off";
   $("review").hidden = !card.has_confidence;
@@ -161,7 +185,8 @@ function showModel(card) {
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
   $("about").hidden = parts.length === 0;
-  if (isLive()) translateWhatIsTyped(); // typed while the model was loading
+  // Typed while the model was loading, or edited before the page was reloaded.
+  if (isLive() || edits.size) translateWhatIsTyped();
   return card;
 }
 
@@ -243,7 +268,7 @@ function swap() {
 
 /** Fills the menu of terminologies, if there are any; none is selected at first. */
 function showTerminologies(names) {
-  const options = names.map((name) => element("option", { value: name }, `Terms: ${name}`));
+  const options = names.map((name) => element("option", { value: name }, `List: ${name}`));
   $("terms").replaceChildren(element("option", { value: "" }, "No terms"), ...options);
   $("terms").hidden = names.length === 0;
 }
@@ -372,6 +397,15 @@ function countsOf({ from_memory, without_terms, doubtful }) {
   ].filter(Boolean);
 }
 
+/** What stays as it is in a document, from the number of each kind. */
+function leftIn(left) {
+  const rows = Object.entries(left)
+    .map(([kind, count]) => [count, ...LEFT[kind] ?? [kind, kind]]);
+  const pieces = rows.map(([count, one, several]) => `${count} ${count === 1 ? one : several}`);
+  const remarks = rows.map(([, , , remark]) => remark).filter(Boolean);
+  return [pieces.length && `Not translated: ${pieces.join(", ")}.`, ...remarks].filter(Boolean);
+}
+
 /** Shows the translation so far, and nothing of the previous one. */
 function showTranslation(wish, paragraphs) {
   forgetSentence();
@@ -431,31 +465,69 @@ function paragraph(answer) {
   const nodes = [];
   let place = 0;
   for (const sentence of answer.sentences ?? []) {
-    const { source, translation, start, end } = sentence;
-    nodes.push(characters.slice(place, start).join(""), element("span", { class: "sentence",
-      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source, ...markOf(sentence) },
-      translation));
-    place = end;
+    const span = element("span", { role: "button", tabindex: -1, "aria-pressed": "false",
+      "data-source": sentence.source });
+    show(span, sentence);
+    nodes.push(characters.slice(place, sentence.start).join(""), span);
+    place = sentence.end;
   }
   return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
 }
 
-/** How a sentence is marked: from the translation memory; without a term, doubtful, or both. */
+/** Shows a sentence of an answer, or the user's own translation of it. */
+function show(span, sentence) {
+  answers.set(span, sentence);
+  const edit = edits.get(keyOf(sentence.source));
+  const isEdited = edit !== undefined && !isSame(edit.translation, sentence.translation);
+  span.textContent = isEdited ? edit.translation : sentence.translation;
+  [span.className, span.title] = isEdited ? editMark(edit) : markOf(sentence);
+}
+
+/** Shows a sentence again wherever it occurs, after a change of its edit or its answer. */
+function showAgain(key, change = {}) {
+  keep("edits", JSON.stringify([...edits]));
+  for (const span of $("translation").querySelectorAll(".sentence")) {
+    if (keyOf(span.dataset.source) === key) show(span, { ...answers.get(span), ...change });
+  }
+}
+
+/** What an edit belongs to: a sentence, and the language of its translation. */
+const keyOf = (source) => JSON.stringify([source, $("translation").lang]);
+
+/** Whether two translations have the same words; wrapped text also has line breaks. */
+const isSame = (one, other) => one.trim().split(/\s+/).join() === other.trim().split(/\s+/).join();
+
+/** Keeps a translation of the chosen sentence as the user's own, unless it is the answer. */
+function keepEdit(translation) {
+  const key = keyOf(chosen.dataset.source);
+  if (isSame(translation, answers.get(chosen).translation)) edits.delete(key);
+  else edits.set(key, { translation, isSaved: false });
+  showAgain(key);
+}
+
+const editMark = ({ isSaved }) => isSaved
+  ? ["sentence remembered", "Corrected; not used with these terms, as it lacks one"]
+  : ["sentence edited", "Yours, not saved"];
+
+/** How an answer is marked: from the translation memory; without terms, doubtful, or both. */
 function markOf({ from_memory, without_terms, confidence }) {
   if (from_memory) {
-    return { class: "sentence remembered", title: "From the translation memory" };
+    return ["sentence remembered", "From the translation memory or a correction"];
   }
   const classes = ["sentence"], titles = [];
-  if (without_terms) {
+  if (without_terms?.length) { // a model in the browser has no terms
     classes.push("lacking");
-    titles.push("Lacks a term, which did not fit");
+    titles.push(lackOf(without_terms));
   }
   if (confidence < REVIEW_BELOW) { // false without a confidence
     classes.push("doubtful");
     titles.push(`May be wrong: good with a probability of ${Math.round(confidence * 100)}%`);
   }
-  return titles.length ? { class: classes.join(" "), title: titles.join(". ") } : {};
+  return [classes.join(" "), titles.join(". ")];
 }
+
+const lackOf = (terms) => `Lacks ${terms.length === 1 ? "the term" : "the terms"} ` +
+  `${terms.map((term) => `\u201c${term}\u201d`).join(", ")}, which did not fit`;
 
 /** The translation so far. */
 function translation() {
@@ -479,6 +551,10 @@ function clear() {
   latest.clear();
   for (const place of document.querySelectorAll(".status, .error")) place.textContent = "";
   $("text").value = "";
+  edits.clear();
+  keep("edits", "");
+  for (const link of $("finished").querySelectorAll("a")) URL.revokeObjectURL(link.href);
+  $("finished").replaceChildren();
   textChanged();
   forgetTranslation();
   $("text").focus();
@@ -510,7 +586,7 @@ async function textOf(file) {
 
 /** Has the server translate a file that this page cannot show, and downloads the result. */
 async function translateFile(file) {
-  const saved = await busy($("form"), () => `Translating ${file.name}\u2026`, async () => {
+  const result = await busy($("form"), () => `Translating ${file.name}\u2026`, async () => {
     const card = await model;
     const isKnown = endings().includes(endingOf(file.name));
     if (card.in_browser) { // there is no server
@@ -527,28 +603,32 @@ async function translateFile(file) {
     if (isReviewed()) form.append("review_below", REVIEW_BELOW);
     const answer = await ask("translate_file", form);
     const response = await fetch(`download_file/${answer.translatedFileUrl.split("/").at(-1)}`);
-    const name = saveAs(await response.blob(), file.name, target);
-    const kinds = Object.entries(answer.left).map(([kind, n]) => `${n}\u00a0\u00d7\u00a0${kind}`);
-    const facts = [name, ...countsOf(answer)].join(", ");
-    return kinds.length ? `${facts}. Not translated: ${kinds.join(", ")}` : facts;
+    const link = saveAs(await response.blob(), file.name, target);
+    const facts = [...countsOf(answer), ...leftIn(answer.left)];
+    return element("div", {}, "Downloaded as ", link,
+      ...facts.map((fact) => element("p", { class: "note" }, fact)));
   });
-  if (saved) $("form").querySelector(".status").textContent = `Downloaded as ${saved}`;
+  if (result) $("finished").prepend(result);
 }
 
 async function download() {
   const target = $("to").value || languagesOf(await model)[1];
   const content = new Blob([translation().replaceAll("\n", lineEnd)], { type: "text/plain" });
-  saveAs(content, nameOfFile(), target);
+  const link = saveAs(content, nameOfFile(), target);
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** Downloads a translation; returns its name, made from its file's name, if any, and language. */
+/**
+ * Downloads a translation, and returns the link that does so. The name is made from that of its
+ * file, if any, and from its language.
+ */
 function saveAs(content, name, target) {
   const parts = (name || "translation.txt").split(".");
   if (name) parts.splice(-1, 0, nameOf(target) ? target : "translation");
-  const link = element("a", { href: URL.createObjectURL(content), download: parts.join(".") });
+  const download = parts.join(".");
+  const link = element("a", { href: URL.createObjectURL(content), download }, download);
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  return link.download;
+  return link;
 }
 
 async function copy() {
@@ -611,14 +691,15 @@ async function choose(sentence) {
   sentence.setAttribute("aria-pressed", "true");
   focusSentence(sentence);
   $("sentence").hidden = false;
-  for (const name of ["choices", "figure"]) $(name).classList.add("stale");
-  const entry = await newestEntry();
+  $("choices").inert = true; // they are the previous sentence's
+  $("figure").classList.add("stale");
+  const entry = await newestEntry({ shown: sentence.textContent });
   if (sentence !== chosen) return;
   if (!entry) $("attention").hidden = true; // it belongs to another sentence
   $("choices").replaceChildren(...[entry].filter(Boolean));
   if (!entry) return;
   const inputs = [...entry.querySelectorAll("input")];
-  const input = inputs.find(({ dataset }) => dataset.target === sentence.textContent);
+  const input = inputs.find(({ dataset }) => isSame(dataset.target, sentence.textContent));
   if (input) input.checked = true;
   attend(sentence.dataset.source, sentence.textContent);
   if (!isOpen) $("choices").scrollIntoView({ block: "nearest" });
@@ -626,7 +707,7 @@ async function choose(sentence) {
 
 /** Translates the chosen sentence again, and takes the best translation. */
 async function translateSentence(prefixes) {
-  const entry = await newestEntry(prefixes);
+  const entry = await newestEntry({ prefixes });
   if (!entry) return null;
   $("choices").replaceChildren(entry);
   const input = entry.querySelector("input");
@@ -636,23 +717,29 @@ async function translateSentence(prefixes) {
 }
 
 /** Aborts the previous request; null if this one failed or was aborted itself. */
-async function newestEntry(prefixes) {
+async function newestEntry(options) {
   choosing.abort();
   const { signal } = choosing = new AbortController();
   const { source } = chosen.dataset;
   const entry = await busy($("sentence"), () => "Translating\u2026",
-    () => sentenceEntry(signal, source, prefixes));
+    () => sentenceEntry(signal, source, options));
   if (signal.aborted) return null;
-  $("choices").classList.remove("stale");
+  $("choices").inert = false;
   return entry;
 }
 
 const phrases = () => $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
 
-/** One sentence with warnings, and its translations to choose from and possibly edit. */
-async function sentenceEntry(signal, source, prefixes) {
+const isEditable = ({ task, signatures = [] }) =>
+  task !== "parsing" && signatures.includes("search_ids");
+
+/**
+ * One sentence with warnings, and its translations to choose from and possibly edit: `shown`, which
+ * is on the page, and those that may begin with `prefixes`.
+ */
+async function sentenceEntry(signal, source, { shown, prefixes }) {
   const card = await model;
-  const { beam_size: n_best = 1, task, signatures = [] } = card;
+  const { beam_size: n_best = 1 } = card;
   const required_phrases = phrases() && [phrases()];
   const options = { prefixes, required_phrases, n_best, to: language, terminology,
     matches: card.has_memory };
@@ -662,7 +749,7 @@ async function sentenceEntry(signal, source, prefixes) {
   const found = all.filter(({ text }, n) => all.findIndex((one) => one.text === text) === n);
   const number = (value, digits) => element("span", { class: "number" },
     value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
-  const editable = task !== "parsing" && signatures.includes("search_ids");
+  const editable = isEditable(card);
   const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
     "aria-describedby": "editing", contenteditable: "plaintext-only" };
   const choice = (text, ...numbers) => element(
@@ -674,10 +761,13 @@ async function sentenceEntry(signal, source, prefixes) {
     similarity === 1 && is_correction));
   const others = similar.filter(({ translation }) =>
     !found.some(({ text }) => text === translation));
+  const listed = [...found.map(({ text }) => text), ...others.map(({ translation }) => translation)];
+  const isListed = shown === undefined || listed.some((text) => isSame(text, shown));
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),
     ...warnings(source, found, card).map((text) => element("p", { class: "warning" }, text)),
-    ...found.map(({ text, score, log_prob }) =>
-      choice(text, number(score, 3), number(log_prob, 2))),
+    ...(isListed ? [] : [choice(shown)]),
+    ...found.map(({ text, score, log_prob, from_memory }) => from_memory ? choice(text)
+      : choice(text, number(score, 3), number(log_prob, 2))),
     ...(others.length ? [element("div", { class: "entry heading" },
       element("h3", {}, "Translations of similar sentences"),
       element("span", { class: "number similarity" }, "similarity"))] : []),
@@ -713,17 +803,22 @@ const correctedSentence = () => ({ source: chosen.dataset.source, to: language,
 /** Saves the chosen sentence's translation as its correction, which is used from now on. */
 async function saveCorrection() {
   const sentence = correctedSentence(), translation = chosen.textContent;
-  const terms = terminology;
+  const terms = terminology, key = keyOf(sentence.source);
   $("saved").textContent = "";
   const said = await busy($("sentence"), () => "Saving\u2026", async () => {
     const saved = await ask("corrections", { ...sentence, translation });
     forgetAnswers(sentence.source);
-    showEverywhere(sentence.source, saved.translation, true);
-    if (!terms) return "Saved";
-    const { translations: [[best]] } = await ask("translate",
-      { text: sentence.source, to: sentence.to, terminology: terms });
-    return best.from_memory ? "Saved"
-      : `Saved, but not used with the terms of ${terms}: it lacks one`;
+    const newest = edits.get(key)?.translation ?? translation; // the user may have typed more
+    if (newest === translation) edits.set(key, { translation: saved.translation, isSaved: true });
+    showAgain(key);
+    if (terms) {
+      const { translations: [[best]] } = await ask("translate",
+        { text: sentence.source, to: sentence.to, terminology: terms });
+      if (!best.from_memory) return `Saved, but not used with the terms of ${terms}: it lacks one`;
+    }
+    if (edits.get(key)?.isSaved) edits.delete(key); // from now on, the server answers it
+    showAgain(key, { translation: saved.translation, from_memory: true });
+    return edits.has(key) ? "" : "Saved";
   });
   if (said === null || chosen?.dataset.source !== sentence.source) return;
   $("saved").textContent = said;
@@ -732,14 +827,16 @@ async function saveCorrection() {
 
 /** Removes the correction of the chosen sentence, which the model then translates again. */
 async function removeCorrection() {
-  const sentence = correctedSentence();
+  const sentence = correctedSentence(), key = keyOf(sentence.source);
   $("saved").textContent = "";
   const removed = await busy($("sentence"), () => "Removing\u2026",
     () => ask("corrections", sentence, undefined, "DELETE"));
   if (removed === null) return;
   forgetAnswers(sentence.source);
   if (chosen?.dataset.source !== sentence.source || !await translateSentence()) return;
-  showEverywhere(sentence.source, chosen.textContent, false);
+  const translation = chosen.textContent;
+  edits.delete(key);
+  showAgain(key, { translation, from_memory: false });
   $("saved").textContent = "Removed";
   $("save").focus(); // the button is gone
 }
@@ -748,16 +845,6 @@ async function removeCorrection() {
 function forgetAnswers(source) {
   for (const [key, { sentences }] of lines) {
     if (!sentences || sentences.some((sentence) => sentence.source === source)) lines.delete(key);
-  }
-}
-
-/** Shows a sentence's translation wherever the sentence occurs. */
-function showEverywhere(source, translation, isKnown) {
-  for (const sentence of $("translation").querySelectorAll(".sentence")) {
-    if (sentence.dataset.source !== source) continue;
-    sentence.textContent = translation;
-    sentence.className = isKnown ? "sentence remembered" : "sentence";
-    sentence.title = isKnown ? "Corrected" : "";
   }
 }
 
@@ -770,12 +857,13 @@ function warnings(text, translations, { task, max_source_length }) {
     translations[0].truncated && "This sentence is too long: only its first " +
       `${max_source_length - 1} subwords were translated.`,
     translations[0].unfinished && "The translation reached the length limit before its end.",
+    translations[0].without_terms?.length && `${lackOf(translations[0].without_terms)}.`,
   ].filter(Boolean);
 }
 
 /** Takes a translation, possibly edited, for the chosen sentence. */
 function take(input) {
-  chosen.textContent = input.dataset.target && input.nextSibling.textContent;
+  keepEdit(input.dataset.target && input.nextSibling.textContent);
   attend(chosen.dataset.source, input.dataset.target);
 }
 

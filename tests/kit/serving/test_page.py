@@ -363,6 +363,127 @@ def test_text_outlives_a_reload_until_it_is_cleared(page):
     expect(text).to_have_value("")
 
 
+def chosen_row(page):
+    return page.locator(".entry:has(:checked)")
+
+
+def is_said_to_be_unsaved(row):
+    """Whether the row says so; the style sheet writes it."""
+    content = row.evaluate("row => getComputedStyle(row, '::after').content")
+    return content == '"not saved"'
+
+
+def test_an_edit_stays_with_its_sentence_until_the_text_is_cleared(page):
+    sentences = translate(page, "the cat sleeps.\nIt is old. the cat sleeps.")
+    owning = page.locator("#owning")
+    expect(owning).to_be_hidden()
+    sentences.first.click()
+    assert not is_said_to_be_unsaved(chosen_row(page))
+    correct(page, "die Katze ruht.")
+    edited = ["die Katze ruht.", "die Katze schläft.", "die Katze ruht."]
+    expect(sentences).to_have_text(edited)
+    expect(page.locator(".edited")).to_have_count(2)
+    expect(sentences.first).to_have_attribute("title", "Yours, not saved")
+    expect(owning).to_be_visible()
+    assert is_said_to_be_unsaved(chosen_row(page))
+    expect(chosen_row(page).locator(".number")).to_have_count(0)  # they were another text's
+
+    translate(page, "the cat sleeps. a dog.\nIt is old. the cat sleeps.")
+    edited[1:1] = ["die Katze schläft."]
+    expect(sentences).to_have_text(edited)
+    sentences.first.click()
+    rows = page.locator("#choices .entry [role=textbox]")
+    expect(rows).to_have_text(["die Katze ruht.", "die Katze schläft.", "der Kater."])
+    expect(chosen_row(page).locator("[role=textbox]")).to_have_text("die Katze ruht.")
+    expect(chosen_row(page).locator(".number")).to_have_count(0)
+
+    page.reload()
+    expect(sentences).to_have_text(edited)
+    expect(page.locator(".edited")).to_have_count(2)
+    page.get_by_role("button", name="Clear").click()
+    translate(page, "the cat sleeps.")
+    expect(sentences).to_have_text(["die Katze schläft."])
+    page.reload()
+    translate(page, "the cat sleeps.")
+    expect(sentences).to_have_text(["die Katze schläft."])
+
+
+def test_a_chosen_translation_stays_until_the_best_one_is_chosen_again(page):
+    sentences = translate(page)
+    sentences.first.click()
+    page.get_by_role("radio", name="der Kater.").check()
+    expect(sentences).to_have_class(["sentence edited"])
+    translate(page, "the cat sleeps. It is old.")
+    expect(sentences).to_have_text(["der Kater.", "die Katze schläft."])
+    sentences.first.click()
+    expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
+    page.get_by_role("radio", name="die Katze schläft.").check()
+    expect(sentences.first).to_have_text("die Katze schläft.")
+    expect(page.locator(".edited")).to_have_count(0)
+
+
+def test_an_edit_belongs_to_a_language(open_page, translator):
+    directions = [["en", "de"], ["en", "cs"]]
+    options = {"target_languages": ["de", "cs"], "directions": directions}
+    translator.card.update(task_options=options, data={"languages": ["en", "de", "cs"]})
+    page = open_page()
+    sentences, menu = translate(page), page.get_by_label("Language of the translation")
+    sentences.first.click()
+    page.get_by_role("radio", name="der Kater.").check()
+    menu.select_option("Czech")
+    expect(page.locator("#translation")).to_have_attribute("lang", "cs")
+    expect(sentences).to_have_text("die Katze schläft.")
+    menu.select_option("German")
+    expect(sentences).to_have_text("der Kater.")
+
+
+def test_a_sentence_without_words_can_be_chosen_again(page):
+    sentences = translate(page, "the cat sleeps. It is old.")
+    sentences.first.click()
+    correct(page, "")
+    sentences.last.click()
+    expect(page.locator("#choices legend")).to_have_text("It is old.")
+    sentences.first.click()
+    expect(page.locator("#choices legend")).to_have_text("the cat sleeps.")
+    expect(page.get_by_role("radio", name="(nothing)")).to_be_checked()
+
+
+def test_another_sentence_gets_no_text_from_the_list_of_the_one_before(page, translator):
+    go_on = threading.Event()
+    sentences = translate(page, "one. Two.")
+    sentences.first.click()
+    expect(page.locator("#choices legend")).to_have_text("one.")
+    translator.before_call = lambda: go_on.wait(timeout=60)
+    try:
+        sentences.last.click()
+        page.locator("#choices [role=textbox]").last.evaluate("box => box.focus()")
+        page.keyboard.type("x")
+        expect(sentences).to_have_text(["die Katze schläft."] * 2)
+    finally:
+        go_on.set()
+    expect(page.locator("#choices legend")).to_have_text("Two.")
+    page.get_by_role("radio", name="der Kater.").check()
+    expect(sentences.last).to_have_text("der Kater.")
+
+
+def test_details_are_folded_until_they_are_opened(open_page, translator):
+    translator.engine.functions.append("constrain_ids")
+    page = open_page()
+    translate(page).first.click()
+    expect(page.get_by_text("der Kater.")).to_be_visible()
+    folded = [page.get_by_text("−1.750"), page.get_by_text("log P", exact=True)]
+    folded += [page.get_by_text(text) for text in ("must contain", "to edit it", "length penalty;")]
+    for each in folded:
+        expect(each).to_be_hidden()
+    page.get_by_text("Details", exact=True).click()
+    for each in folded:
+        expect(each).to_be_visible()
+    page.reload()
+    translate(page).first.click()
+    for each in folded:
+        expect(each).to_be_visible()
+
+
 @pytest.mark.parametrize("is_secure", [True, False])
 def test_translations_are_copied(page, is_secure):
     if is_secure:
@@ -431,11 +552,57 @@ def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page, trans
     finally:
         go_on.set()
     assert download.value.suggested_filename == "letter.translation.docx"
-    expect(page.locator("#form .status")).to_have_text("Downloaded as letter.translation.docx")
+    expect(page.locator("#finished")).to_have_text("Downloaded as letter.translation.docx")
+    expect(page.locator("#form .status")).to_have_text("")
     result = content_of("docx", download.value.path().read_bytes())
     assert result == '<w:p><w:r><w:t xml:space="preserve">die Katze schläft.</w:t></w:r></w:p>'
     open_file(page, "letter.docx", b"PK")
     expect(page.locator("#form .error")).to_contain_text("archive")
+
+
+def test_a_link_downloads_a_finished_document_again(page):
+    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
+    files = []
+    with page.expect_download() as download:
+        open_file(page, "letter.docx", content)
+    files.append(download.value)
+    translate(page, "another text.")
+    link = page.get_by_role("link", name="letter.translation.docx")
+    with page.expect_download() as download:
+        link.click()
+    files.append(download.value)
+    assert [file.suggested_filename for file in files] == ["letter.translation.docx"] * 2
+    assert len({file.path().read_bytes() for file in files}) == 1
+    with page.expect_download():
+        open_file(page, "second.docx", content)
+    names = ["second.translation.docx", "letter.translation.docx"]
+    expect(page.locator("#finished a")).to_have_text(names)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#finished")).to_be_empty()
+
+
+def test_what_stays_in_a_document_is_said(page):
+    deleted = "<w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
+    body = f"<w:p>{deleted}<w:r><w:t>A cat.</w:t></w:r>{deleted}</w:p>"
+    with page.expect_download():
+        open_file(page, "letter.docx", archive("docx", body))
+    notes = page.locator("#finished .note")
+    expect(notes).to_have_text("Not translated: 2 tracked deletions.")
+
+
+def test_texts_that_formulas_need_are_explained(page):
+    """An answer as for a workbook; a kind that the page does not know has its name."""
+    answer = {"from_memory": 0, "without_terms": 0, "doubtful": 0}
+    answer |= {"translatedFileUrl": "http://a/download_file/1", "left": {"formula": 1, "new": 2}}
+    page.route("**/translate_file", lambda route: route.fulfill(json=answer))
+    with page.expect_download():
+        open_file(page, "sums.xlsx", b"PK")
+    expect(page.locator("#finished .note")).to_have_text(
+        [
+            "Not translated: 1 text that formulas compute or use, 2 new.",
+            "If such a text were translated, its formula could have another result.",
+        ]
+    )
 
 
 def test_a_file_can_be_dropped_on_the_text(page):
@@ -551,6 +718,11 @@ def test_markup_of_a_document_is_text_here(page):
             {"unfinished": True},
             ["The translation reached the length limit before its end."],
         ),
+        (
+            "a cat.",
+            {"without_terms": ("Katze",)},
+            ["Lacks the term “Katze”, which did not fit."],
+        ),
     ],
 )
 def test_what_is_cut_is_said(open_page, translator, text, fields, warnings):
@@ -583,9 +755,7 @@ def test_translation_without_a_score(open_page, translator):
     page.locator(".sentence").focus()
     page.keyboard.press("Enter")
     cells = page.locator("#choices .entry > span")
-    expect(cells).to_have_count(3)
-    cells = cells.all_text_contents()
-    assert cells == ["(nothing)", "−∞", "−∞"]
+    expect(cells).to_have_text(["a", "(nothing)", "−∞", "−∞"])  # the text stays as it is
 
 
 def test_aligned_words_are_marked_on_hover(page):
@@ -647,7 +817,7 @@ def test_keyboard_alone(page, translator):
     page.keyboard.press("Tab")  # the first translation
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
-    for _ in range(2):  # the text of that translation, the attention's heading
+    for _ in range(3):  # the text of that translation, the headings of details and attention
         page.keyboard.press("Tab")
     assert not any(isinstance(call, tuple) for call in translator.calls), "not asked for yet"
     page.keyboard.press("Enter")
@@ -731,6 +901,7 @@ def test_required_phrases(open_page, translator):
     translator.engine.functions.append("constrain_ids")
     page = open_page()
     translated(page, "A cat. A dog.")
+    page.get_by_text("Details", exact=True).click()
     phrases = page.get_by_label("Phrases that the translation must contain")
     phrases.fill(" eine Kuh,, ein Hund ")
     phrases.press("Enter")
@@ -958,12 +1129,12 @@ def test_a_menu_of_terminologies(open_page, translator):
     terms = {"pets": {"dog": "Hund"}, "farm": {"dog": "Hofhund"}}
     page = open_page(terms)
     menu = page.get_by_label("Terminology")
-    expect(menu.locator("option")).to_have_text(["No terms", "Terms: pets", "Terms: farm"])
+    expect(menu.locator("option")).to_have_text(["No terms", "List: pets", "List: farm"])
     expect(menu).to_have_value("")
     menu.select_option("pets")
     translate(page, "a dog.").first.click()
     drawn(page)
-    expect(page.locator("#choices .entry").first).to_contain_text("Hund")
+    expect(page.locator("#choices")).to_contain_text("Hund")
     menu.select_option("farm")  # translates the text again
     expect(page.locator("#sentence")).to_be_hidden()
     expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
@@ -980,16 +1151,16 @@ def test_what_a_document_has_from_the_memory_is_counted(page):
     content = archive("docx", "<w:p><w:r><w:t>known.</w:t></w:r></w:p>")
     with page.expect_download():
         open_file(page, "letter.docx", content)
-    expect(status).to_have_text(
-        "Downloaded as letter.translation.docx, 1 sentence from the translation memory"
-    )
+    expect(page.locator("#finished .note")).to_have_text("1 sentence from the translation memory")
 
 
 def test_what_is_from_the_memory_is_marked(page):
     expect(page.locator("#remembering")).to_be_hidden()
     sentences = translate(page, "known. a cat.")
     expect(page.locator(".remembered")).to_have_count(1)
-    expect(sentences.first).to_have_attribute("title", "From the translation memory")
+    expect(sentences.first).to_have_attribute(
+        "title", "From the translation memory or a correction"
+    )
     expect(page.locator("#remembering")).to_be_visible()
 
 
@@ -1005,12 +1176,14 @@ def test_a_doubtful_translation_is_marked(page, translator):
 
 def test_a_translation_without_a_term_is_marked(page, translator):
     expect(page.locator("#lacking")).to_be_hidden()
-    translator.lacking = ("a cat.", "a hen.")
+    translator.lacking = {"a cat.": ("Katze",), "a hen.": ("Huhn", "Hof")}
     translator.confidences = {"a hen.": 0.2}
     sentences = translate(page, "a cat. a dog. a hen.")
     expect(page.locator(".lacking")).to_have_count(2)
-    expect(sentences.first).to_have_attribute("title", "Lacks a term, which did not fit")
-    title = "Lacks a term, which did not fit. May be wrong: good with a probability of 20%"
+    one = "Lacks the term “Katze”, which did not fit"
+    expect(sentences.first).to_have_attribute("title", one)
+    lack = "Lacks the terms “Huhn”, “Hof”, which did not fit"
+    title = f"{lack}. May be wrong: good with a probability of 20%"
     expect(sentences.last).to_have_attribute("title", title)
     expect(page.locator(".lacking.doubtful")).to_have_count(1)
     expect(page.locator("#lacking")).to_be_visible()
@@ -1033,7 +1206,7 @@ def test_doubtful_sentences_of_files_are_marked_if_the_box_is_checked(open_page,
     with page.expect_download() as download:
         open_file(page, "cat.docx", archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>"))
     assert "commentRangeStart" in content_of("docx", download.value.path().read_bytes())
-    expect(status).to_contain_text("1 sentence marked as doubtful")
+    expect(page.locator("#finished")).to_contain_text("1 sentence marked as doubtful")
 
 
 @pytest.fixture
@@ -1091,6 +1264,46 @@ def test_a_correction_is_saved_used_and_removed(open_page, corrections):
     expect(remove).to_be_hidden()
 
 
+def test_a_correction_has_no_score_and_an_edit_of_it_is_not_saved(open_page, corrections):
+    corrections.add("the cat sleeps.", "die Katze ruht.", corrections.directions[0])
+    page = open_page(corrections=corrections)
+    sentences = translate(page)
+    sentences.first.click()
+    row = page.locator("#choices .entry")
+    expect(row).to_have_count(1)
+    expect(row.locator("[role=textbox]")).to_have_text("die Katze ruht.")
+    expect(row.locator(".number")).to_have_count(0)
+    box = correct(page, "die Katze ruht aus.")
+    expect(sentences).to_have_class(["sentence edited"])
+    expect(page.get_by_role("button", name="Remove correction")).to_be_visible()
+    box.press("Control+Enter")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(sentences).to_have_class(["sentence remembered"])
+    assert not is_said_to_be_unsaved(chosen_row(page))
+    corrections.add("the cat sleeps.", "die Katze döst.", corrections.directions[0])
+    page.reload()
+    translate(page)
+    expect(sentences).to_have_text("die Katze döst.")  # an edit that was saved stays at the server
+
+
+def test_text_typed_while_a_correction_is_saved_stays(open_page, corrections):
+    page = open_page(corrections=corrections)
+    sentences = translate(page)
+    sentences.first.click()
+    box = correct(page, "die Katze ruht.")
+    held = []
+    page.route("**/corrections", lambda route: held.append(route))
+    with page.expect_request("**/corrections"):
+        page.get_by_role("button", name="Save correction").click()
+    box.fill("die Katze ruht aus.")
+    held[0].continue_()
+    expect(page.locator("#sentence .status")).to_have_text("")
+    assert saved_pairs(corrections) == [("the cat sleeps.", "die Katze ruht.")]
+    expect(sentences).to_have_text("die Katze ruht aus.")
+    expect(sentences).to_have_class(["sentence edited"])
+    expect(page.locator("#saved")).to_have_text("")
+
+
 def test_a_correction_by_keys_alone_on_a_phone(open_page, corrections):
     page = open_page(corrections=corrections, viewport={"width": 360, "height": 640})
     translate(page).first.click()
@@ -1146,6 +1359,11 @@ def test_a_correction_without_a_required_term_is_told(open_page, translator, cor
     page.get_by_role("textbox", name="Translation").first.fill("die Katze ruht.")
     page.get_by_role("button", name="Save correction").click()
     expect(page.locator("#saved")).to_contain_text("not used with the terms of legal")
+    translator.memories = ()  # with these terms
+    sentences = translate(page, "the cat sleeps. It is old.")
+    expect(sentences.first).to_have_text("die Katze ruht.")
+    title = "Corrected; not used with these terms, as it lacks one"
+    expect(sentences.first).to_have_attribute("title", title)
 
 
 def test_the_language_of_a_sentence_is_asked_if_there_are_several(open_page, translator, tmp_path):

@@ -223,6 +223,15 @@ def test_a_server_of_its_own_machine_takes_a_book():
         assert help.endswith(f" {value:g}." if name == "timeout" else f" {value}.")
 
 
+def test_the_page_has_words_for_each_kind_of_text_that_stays():
+    page = (Path(requests.__file__).parent / "page.js").read_text(encoding="utf-8")
+    reference = Path(__file__).parents[3] / "docs/reference/formats.md"
+    rows = re.search(r"\| Kind \| Stays.*?\n\n", reference.read_text(encoding="utf-8"), re.S)[0]
+    described = re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|)", rows)
+    table = re.search(r"const LEFT = \{(.*?)\n\}", page, re.S)[1]
+    assert re.findall(r"^  (\w+): \[", table, re.M) == described
+
+
 def test_the_page_opens_files_of_all_formats():
     page = (Path(requests.__file__).parent / "page.js").read_text(encoding="utf-8")
     texts = re.findall(r'(\w+): "(\w+)"', re.search(r"const FORMATS = \{(.*?)\}", page, re.S)[1])
