@@ -19,7 +19,7 @@ const LEFT = {
   equation: ["equation", "equations"],
   field: ["field that a program fills in", "fields that a program fills in"],
   formula: ["text that formulas compute or use", "texts that formulas compute or use",
-    "If such a text were translated, its formula could have another result."],
+    "If a text that a formula uses were translated, the formula could have another result."],
   header: ["header or footer of a sheet", "headers or footers of sheets"],
   deleted: ["tracked deletion", "tracked deletions"],
   hidden: ["hidden text", "hidden texts"],

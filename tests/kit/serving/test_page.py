@@ -600,7 +600,7 @@ def test_texts_that_formulas_need_are_explained(page):
     expect(page.locator("#finished .note")).to_have_text(
         [
             "Not translated: 1 text that formulas compute or use, 2 new.",
-            "If such a text were translated, its formula could have another result.",
+            "If a text that a formula uses were translated, the formula could have another result.",
         ]
     )
 
