@@ -252,6 +252,9 @@ class _Reader:
             self._left[kind] += is_kept and any(map(str.isalpha, _shown(run)))
             runs.kept(self.xml.source(run.start, run.end), _shown(run))
             return
+        if any("w:customMarkFollows" in child.attributes for child in run.elements):
+            self._keep(runs, run)  # a note's mark, as its author typed it
+            return
         plain = with_namespaces(self._plain(properties), self.xml.namespaces(run))
         before = self.xml.source(run.start, run.content_start) + written
         after = self.xml.source(run.content_end, run.end)

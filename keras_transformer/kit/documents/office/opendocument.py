@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.office.archive import Archive, Package, Reader, read_archive
 from keras_transformer.kit.documents.office.formulas import texts_in
 from keras_transformer.kit.documents.office.open_xml import read_properties
@@ -58,6 +59,8 @@ _TRANSLATED_FIELDS = (
 _NOT_FIELDS = ("text:note", "text:note-citation", "text:ruby-text")
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
+# Positions of text: "super 58%", "33% 58%".
+_SUPERSCRIPT, _SUBSCRIPT = re.compile("super|[1-9]"), re.compile("sub|-")
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
@@ -102,6 +105,8 @@ class _Reader:
         self._left = left
         self._review_below = review_below
         self._sessions = set(_session_styles(xml.root))
+        self._superscripts = set(_styles_at(xml.root, _SUPERSCRIPT))
+        self._subscripts = set(_styles_at(xml.root, _SUBSCRIPT))
         self._used = texts_in(_formulas(xml.root))
 
     @property
@@ -167,9 +172,11 @@ class _Reader:
             add_text(builder, self.xml.source(place, child.start))
             place = child.end
             style = child.attributes.get("text:style-name", "")
+            source = self.xml.source(child.start, child.end)
             if child.name in _SPACES:
-                source = self.xml.source(child.start, child.end)
                 builder.space(source, text=_SPACES[child.name])
+            elif style in self._superscripts and self._is_note(child):
+                builder.kept(source, text_of_note(child.text, builder.last_character))
             elif child.name not in _AROUND or child.is_alone or _CODE.fullmatch(style):
                 self._keep(builder, child)
             else:
@@ -180,11 +187,19 @@ class _Reader:
                     self._add(builder, child)
                     builder.silent(closing)
                 else:
-                    is_formatting = child.name == "text:span"
-                    builder.begin(child.name, opening, is_formatting=is_formatting)
+                    is_span = child.name == "text:span"
+                    is_script = is_span and style in self._superscripts | self._subscripts
+                    builder.begin(child.name, opening, (), is_span, is_script)
                     self._add(builder, child)
                     builder.end(child.name, closing)
         add_text(builder, self.xml.source(place, element.content_end))
+
+    def _is_note(self, span: XmlElement) -> bool:
+        """Whether a superscript is the mark of a note or an exponent, without elements in it."""
+        before = self.xml.source(max(span.start - 1, 0), span.start)
+        after = self.xml.source(span.end, span.end + 1)
+        has_elements = any(one.name for one in span.elements)
+        return not has_elements and span.text != "" and is_note(span.text, before, after)
 
     def _keep(self, builder: SegmentBuilder, element: XmlElement) -> None:
         """Adds an element that is not part of the sentence; text in it is translated."""
@@ -230,6 +245,14 @@ def _formulas(root: XmlElement) -> Iterator[str]:
         for name in ("table:formula", "table:condition"):
             if name in element.attributes:
                 yield element.attributes[name]
+
+
+def _styles_at(root: XmlElement, position: re.Pattern) -> Iterator[str]:
+    """Yields the names of styles that raise or lower text."""
+    for style in root.walk():
+        properties = style.child("style:text-properties") if style.name == "style:style" else None
+        if properties and position.match(properties.attributes.get("style:text-position", "")):
+            yield style.attributes.get("style:name", "")
 
 
 def _session_styles(root: XmlElement) -> Iterator[str]:

@@ -5,21 +5,26 @@
 Programs split runs for invisible reasons, such as spelling checks. Adjacent runs with the same
 properties are joined here. Text with the most frequent properties, by letters, is plain; other
 properties become elements around their text, as do links. In the translation, each text gets a run
-with the properties of the elements around it.
+with the properties of the elements around it. Superscript marks of notes and exponents (notes.py)
+stay as they are.
 """
 
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.text.xml_source import with_ranges, write_text
 from keras_transformer.kit.documents.tree.segment_builder import SegmentBuilder
 from keras_transformer.kit.documents.tree.segments import MarkKind, Parts, Piece, Segment
 
 EMPTY_PROPERTIES = re.compile(r"<(?P<name>[^\s/>]+)>\s*</(?P=name)>|<[^\s/>]+\s*/>")
+# Properties of subscripts and superscripts: a word, or in slides the height above the line.
+_SUPERSCRIPT = re.compile(r"vertAlign\b[^<>]*superscript|\bbaseline=.[1-9]")
+_SCRIPT = re.compile(rf"{_SUPERSCRIPT.pattern}|vertAlign\b[^<>]*subscript|\bbaseline=.-")
 _RUN = "run"  # the name of elements that are properties; a link's name is its tag
 
 
@@ -79,6 +84,7 @@ class Runs:
 
     def segment(self, source: str) -> Segment | None:
         """Returns the paragraph with its source; None if it has no letters."""
+        self._items = list(self._with_notes(_joined(self._items)))
         self._find_plain_properties()
         write = _writer(self._run, self._text, tuple(self._properties_in.items()))
         builder = SegmentBuilder(write)
@@ -101,7 +107,8 @@ class Runs:
             waiting.clear()
             if current != properties:
                 is_link = "hlinkClick" in properties
-                builder.begin(_RUN, properties, parts, is_formatting=not is_link)
+                is_script = not is_link and _SCRIPT.search(properties) is not None
+                builder.begin(_RUN, properties, parts, not is_link, is_script)
                 current = properties
 
         for item in self._items:
@@ -122,6 +129,21 @@ class Runs:
         change(self._properties_in[None])
         return builder.segment(source)
 
+    def _with_notes(self, items: Sequence[_Item]) -> Iterator[_Item]:
+        """Yields items, where superscripts that are marks of notes or exponents are kept."""
+        ends = _Item("", "")
+        for before, item, after in zip([ends, *items], items, [*items[1:], ends], strict=False):
+            first, last = before.text[-1:], after.text[:1]
+            is_raised = _SUPERSCRIPT.search(item.source) is not None and not item.parts
+            is_text = item.kind == "text" and item.text.strip() != ""
+            if is_text and is_raised and is_note(item.text, first, last):
+                (start, end), (start_text, end_text) = self._run, self._text
+                written = f"{start_text}{write_text([item.text])}{end_text}"
+                source = f"{start}{item.source}{written}{end}"
+                yield _Item("kept", source, text_of_note(item.text, first))
+            else:
+                yield item
+
     def _find_plain_properties(self) -> None:
         """Finds the properties of the most letters, in the paragraph and in each link."""
         letters: dict[str | None, Counter[str]] = {None: Counter()}
@@ -138,6 +160,22 @@ class Runs:
             plain = {each: count for each, count in counts.items() if "hlinkClick" not in each}
             plain = plain or counts
             self._properties_in[tag] = max(plain, key=plain.__getitem__, default="")
+
+
+def _joined(items: Sequence[_Item]) -> list[_Item]:
+    """Joins adjacent texts with the same properties."""
+    joined: list[_Item] = []
+    for item in items:
+        last = joined[-1] if joined else None
+        if (
+            last
+            and not (last.parts or item.parts)
+            and last[:2] == item[:2] == ("text", item.source)
+        ):
+            joined[-1] = last._replace(text=last.text + item.text)
+        else:
+            joined.append(item)
+    return joined
 
 
 @functools.lru_cache(maxsize=1024)

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.text import xml_source
 from keras_transformer.kit.documents.tree.segment_builder import (
     Found,
@@ -72,9 +73,8 @@ _DRAWN = _names("text title desc")  # elements of a drawing that contain only te
 # Elements that only format their words, if they have no other attributes than these.
 _FORMATTING = _names("b big cite em font i mark s small span strike strong sub sup u")
 _LOOKS = _names("class color dir face lang size style xml:lang")
-# A note mark or an exponent: "1", "*", "[a]", "[note 2]", "-1". It has few tags.
-_NOTE = re.compile(r"[\W\d_]+|\s*\[[^\[\]]{1,20}\]\s*")
-_NOTE_TAGS = 20
+_SCRIPTS = _names("sub sup")
+_NOTE_TAGS = 20  # at most, in a note mark or an exponent
 # Elements whose end tag is optional, and the tags that end them.
 _ENDED_BY = {
     "p": _BLOCKS,
@@ -242,11 +242,11 @@ def _parts_of_tags(
             end = note_end
             note = tags[number:end]
             source = "".join(inner.source for inner in note)
-            builder.kept(source, text_of_note(note, builder.last_character))
+            builder.kept(source, text_of_note(shown(note), builder.last_character))
         elif is_kept:
             end = end_of_kept(tags, number, open_tags)
             inner = tags[number + 1 : end]
-            if tag.left_kind is not None and any(map(str.isalpha, _shown(inner))):
+            if tag.left_kind is not None and any(map(str.isalpha, shown(inner))):
                 left[tag.left_kind] += 1
             within = _parts_within(tags[number:end], left, write)
             if has_language(within):
@@ -316,7 +316,8 @@ def add_tag(builder: SegmentBuilder, tag: Tag) -> None:
     if tag.name == "br":
         builder.space(tag.source)
     elif tag.has_content:
-        builder.begin(tag.name, tag.source, tag.parts(), tag.is_formatting)
+        is_script = tag.is_formatting and tag.name in _SCRIPTS
+        builder.begin(tag.name, tag.source, tag.parts(), tag.is_formatting, is_script)
     elif tag.kind == "end":
         builder.end(tag.name, tag.source)
     else:
@@ -327,7 +328,7 @@ def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
     """Adds an element that is not translated to a segment."""
     first, *rest = element
     inner = "".join(tag.source for tag in rest)
-    text = _SPACE.sub(" ", _shown(rest)).strip(" ") if first.stands_for_words else ""
+    text = _SPACE.sub(" ", shown(rest)).strip(" ") if first.stands_for_words else ""
     parts = (*first.parts(), inner) if first.parts() else ()
     builder.kept(first.source + inner, text, parts)
 
@@ -368,27 +369,15 @@ def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
         return None
     element = tags[first : first + _NOTE_TAGS]
     element = element[: end_of_kept(element, 0, OpenTags())]
-    text = _shown(element)
+    text = shown(element)
     is_whole = (element[-1].kind, element[-1].name) == ("end", "sup")
     has_block = any(tag.name in _BLOCKS for tag in element)
-    return first + len(element) if is_whole and not has_block and _NOTE.fullmatch(text) else None
+    end = first + len(element)
+    before, after = shown(tags[max(first - 1, 0) : first])[-1:], shown(tags[end : end + 1])[:1]
+    return end if is_whole and not has_block and is_note(text, before, after) else None
 
 
-def text_of_note(element: Sequence[Tag], before: str) -> str:
-    """Returns the text of a note mark or an exponent.
-
-    A number directly after a word is an exponent and part of the word. Anything else reads as "": a
-    mark after a full stop would hide the end of the sentence.
-
-    Args:
-        element: the superscript.
-        before: the character before it; "" if there is none.
-    """
-    text = _shown(element).strip()
-    return text if before.isalnum() and text.lstrip("+-−").isdigit() else ""
-
-
-def _shown(tags: Sequence[Tag]) -> str:
+def shown(tags: Sequence[Tag]) -> str:
     """Returns the visible text among tags."""
     return "".join(html.unescape(tag.source) for tag in tags if tag.kind == "text")
 

@@ -27,6 +27,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from keras_transformer.kit.documents.notes import text_of_note
 from keras_transformer.kit.documents.text import html
 from keras_transformer.kit.documents.tree.segment_builder import (
     Found,
@@ -498,7 +499,7 @@ class _Inline:
                 self._add_kept(builder, spans[number:last], tags[number])
             elif (note_end := html.end_of_note(tags, number)) is not None:
                 last = note_end
-                text = html.text_of_note(tags[number:last], builder.last_character)
+                text = text_of_note(html.shown(tags[number:last]), builder.last_character)
                 builder.kept(self._original(spans[number].begin, spans[last - 1].end), text)
             elif spans[number].token.markup == "autolink":
                 last = number + 3

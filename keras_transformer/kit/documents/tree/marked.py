@@ -87,6 +87,11 @@ class Element(segments.Element):
         """Whether it is in this sentence alone, and only formats its words."""
         return not self.is_open and self.opening.is_formatting
 
+    @property
+    def is_script(self) -> bool:
+        """Whether it is in this sentence alone, and a subscript or a superscript."""
+        return not self.is_open and self.opening.is_script
+
 
 Part = str | Element | Insertion
 

@@ -20,7 +20,8 @@ insertions. It maintains these invariants:
 - A slot in an element is at one of its edges, or between two of its units; it is not within an
   element in it.
 - Each element and each insertion of the sentence is placed once, except that an element that only
-  formats its words is dropped if no unit is left that is aligned to them. Its content stays.
+  formats its words is dropped if no unit is left that is aligned to them, and a subscript or a
+  superscript if the units aligned to it do not have its text. The content stays.
 """
 
 import math
@@ -167,7 +168,9 @@ class _Placer:
             elements, key=lambda element: (not element.is_open, -scores[element])
         ):
             score, span = best(element)
-            if score <= 0 or self._is_around_no_word(element, span):
+            if element.is_script:
+                span = span if score > 0 and self._is_equal(element, span) else None
+            elif score <= 0 or self._is_around_no_word(element, span):
                 span = self._likely_span(weights[element], element, parent, room)
             if span is None:
                 dropped.append(element)
@@ -218,6 +221,12 @@ class _Placer:
                 best = total
                 span = (unit, parent.end) if begins else (parent.start, unit + 1)
         return best, span
+
+    def _is_equal(self, element: Element, span: Span) -> bool:
+        """Whether units have the text of an element."""
+        units = self.alignment.targets[slice(*span)]
+        text = self.alignment.translation[units[0][0] : units[-1][1]]
+        return text == self.alignment.sentence.model_text[slice(*element.span)].strip()
 
     def _is_around_no_word(self, element: Element, span: Span) -> bool:
         """Whether a closed element with words, such as a link, would only contain punctuation."""

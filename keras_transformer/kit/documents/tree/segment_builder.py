@@ -108,6 +108,7 @@ class _Leaf:
     parts: Parts = ()  # its source in parts, if there is language in it
     written: str = ""  # the source next to translated text
     is_formatting: bool = False  # begins an element that only formats its words
+    is_script: bool = False  # begins a subscript or a superscript
 
     def __post_init__(self):
         self.written = self.written or self.source
@@ -123,7 +124,9 @@ class _Leaf:
         return self.is_language or (self.written == self.text == " ")
 
     def mark(self, kind: MarkKind = MarkKind.WHOLE, name: Hashable = "") -> Mark:
-        return Mark(self.written, kind, self.text, self.parts, name, self.is_formatting)
+        return Mark(
+            self.written, kind, self.text, self.parts, name, self.is_formatting, self.is_script
+        )
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -189,7 +192,12 @@ class SegmentBuilder:
         self._add(_Leaf(source, is_language=True))
 
     def begin(
-        self, name: Hashable, source: str, parts: Parts = (), is_formatting: bool = False
+        self,
+        name: Hashable,
+        source: str,
+        parts: Parts = (),
+        is_formatting: bool = False,
+        is_script: bool = False,
     ) -> None:
         """Begins an element, which lasts until `end` is called with its name, if ever.
 
@@ -198,9 +206,10 @@ class SegmentBuilder:
             source: as the document writes it.
             parts: the source in parts, if there is language in it.
             is_formatting: whether it only formats its words, so that it may be dropped with them.
+            is_script: whether it is a subscript or a superscript.
         """
         self._open_tags.begin(name)
-        opening = _Leaf(source, parts=parts, is_formatting=is_formatting)
+        opening = _Leaf(source, parts=parts, is_formatting=is_formatting, is_script=is_script)
         if len(self._open) > MOST_NESTED:
             self._too_deep += 1
             self._add(opening)

@@ -36,7 +36,8 @@ class Mark:
     source with these segments.
 
     The opening mark of an element may say that the element only formats its words, as <b> does. The
-    element is then dropped if these words have no translation.
+    element is then dropped if these words have no translation. A subscript or a superscript is
+    dropped unless the translation has the same characters, such as the 2 of H2O.
     """
 
     source: str | None  # as the document writes it
@@ -45,6 +46,7 @@ class Mark:
     parts: "Parts" = ()  # empty if the mark contains no language
     name: Hashable = ""  # of the element that it begins, as given to SegmentBuilder.begin
     is_formatting: bool = False
+    is_script: bool = False  # a subscript or a superscript
 
     @property
     def is_break(self) -> bool:
