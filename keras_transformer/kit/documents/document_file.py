@@ -95,8 +95,10 @@ class DocumentConfig:
         check_format(self.read_as, self.columns)
         format = FORMATS[self.read_as]
         if format.is_archive and self.output != STANDARD_STREAM:
-            is_same = uncompressed_name(self.output).suffix.lower() in format.endings
-            rule = f"must end in {' or '.join(format.endings)} for this input"
+            ending = uncompressed_name(self.input).suffix.lower()
+            endings = (ending,) if ending in format.endings else format.endings
+            is_same = uncompressed_name(self.output).suffix.lower() in endings
+            rule = f"must end in {' or '.join(endings)} for this input"
             require(is_same, "output", rule, repr(self.output))
 
     @property

@@ -52,10 +52,19 @@ FORMATS = {
         (".jsonl",), "tables", "read_jsonl", has_columns=True, review_mark="the key confidence"
     ),
     "docx": Format(
-        (".docx", ".docm"), "docx", is_archive=True, has_language=True, review_mark="comments"
+        (".docx", ".docm", ".dotx", ".dotm"),
+        "docx",
+        is_archive=True,
+        has_language=True,
+        review_mark="comments",
     ),
-    "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True, has_language=True),
-    "xlsx": Format((".xlsx", ".xlsm"), "xlsx", is_archive=True),
+    "pptx": Format(
+        (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
+        "pptx",
+        is_archive=True,
+        has_language=True,
+    ),
+    "xlsx": Format((".xlsx", ".xlsm", ".xltx", ".xltm"), "xlsx", is_archive=True),
     "odt": Format(
         (".odt", ".ott"),
         "opendocument",

@@ -158,6 +158,11 @@ def test_a_document_of_an_office_is_bytes(tmp_path):
     source.write_bytes(archive("docx", "<w:p><w:r><w:t>a cat</w:t></w:r></w:p>"))
     with refused("output", "out.pdf", about=".docx"):
         DocumentConfig(str(source), "out.pdf")
+    template = tmp_path / "letter.dotx"
+    template.write_bytes(source.read_bytes())
+    DocumentConfig(str(template), "out.dotx").check_content()
+    with refused("output", "out.docx", about=".dotx"):  # Word would not open it
+        DocumentConfig(str(template), "out.docx")
     config = DocumentConfig(str(source), str(output))
     config.check_content()
     result = translate_file(Shouter(), config)

@@ -866,3 +866,23 @@ def test_a_book_with_copy_protection_is_refused_but_fonts_may_be_encrypted():
                 read_document(document, "epub", "en")
         else:
             read_document(document, "epub", "en")
+
+
+@pytest.mark.parametrize("format", ["docx", "pptx", "xlsx"])
+def test_names_of_members_may_have_backslashes_and_another_case(format):
+    """As some programs write them, and Excel and Word read them."""
+    content = {
+        "docx": paragraph(run("A dog.")),
+        "pptx": "<a:p><a:r><a:t>A dog.</a:t></a:r></a:p>",
+        "xlsx": "<si><t>A dog.</t></si>",
+    }[format]
+    written = io.BytesIO()
+    with opened(archive(format, content)) as source, zipfile.ZipFile(written, "w") as target:
+        for name in source.namelist():
+            new = "[content_types].xml" if name == "[Content_Types].xml" else name
+            target.writestr(new.replace("/", "\\"), source.read(name))
+    options = {"review_below": 0.5} if format == "docx" else {}
+    document = read_document(written.getvalue(), format, "en", **options)
+    (result,) = document.written(by_words(capitals)(document.parts))
+    assert content_of(format, result) == content.replace("A dog.", "A DOG.")
+    assert "[content_types].xml" in opened(result).namelist()

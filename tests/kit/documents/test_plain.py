@@ -36,6 +36,9 @@ def test_a_megabyte_of_spaces_within_a_line_is_read_at_once():
 def test_formats_have_names_and_endings():
     assert format_of("letter.txt") == format_of("-") == format_of("letter") == "text"
     assert format_of("NOTES.TXT") == "text"
+    templates = ["t.dotx", "t.dotm", "t.potx", "t.ppsx", "t.xltx", "t.xltm", "t.ott", "t.otp"]
+    formats = ["docx", "docx", "pptx", "pptx", "xlsx", "xlsx", "odt", "odp"]
+    assert [format_of(name) for name in templates] == formats
     endings = [ending for format in FORMATS.values() for ending in format.endings]
     assert len(endings) == len(set(endings))
     assert read_document("A dog.", "text", "en").source == "A dog."

@@ -59,7 +59,7 @@ class Archive(Document):
         """
         result = io.BytesIO()
         with (
-            zipfile.ZipFile(io.BytesIO(self.content)) as source,
+            _opened(self.content) as source,
             zipfile.ZipFile(result, "w") as target,
         ):
             members = source.infolist()
@@ -150,6 +150,15 @@ class Package:
             return XmlSource(text)
 
 
+def _opened(content: bytes) -> zipfile.ZipFile:
+    """Opens an archive; some programs write backslashes in the names of its members."""
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    for member in archive.infolist():
+        member.filename = member.filename.replace("\\", "/")
+    archive.NameToInfo = {member.filename: member for member in archive.infolist()}
+    return archive
+
+
 def _shared(parts: Parts) -> Iterator[Part]:
     """Yields parts, with one string for all that are equal: most are the same few tags."""
     known: dict[str, str] = {}
@@ -187,7 +196,7 @@ def read_archive(
     left: Counter[str] = Counter()
     markup = 0
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        with _opened(content) as archive:
             package = Package(archive)
             readers = find_readers(package)
             for number, name in enumerate(package.names):

@@ -14,9 +14,21 @@ from keras_transformer.kit.documents.text.xml_source import XmlSource
 from keras_transformer.kit.documents.tree.segments import Parts
 from keras_transformer.support.errors import require
 
-TYPES = "[Content_Types].xml"
+_TYPES = "[Content_Types].xml"
 _CORE_PROPERTIES = re.compile(r".*package\.core-properties\+xml")
 _TITLES = ("dc:title", "dc:subject", "dc:description")
+
+
+def name_of_types(package: Package) -> str:
+    """Returns the name of the member with the types; case does not matter in names of members.
+
+    Raises:
+        InputError: if there is none.
+    """
+    same = (name for name in package.names if name.lower() == _TYPES.lower())
+    name = next(same, _TYPES)
+    package.require_member(name)
+    return name
 
 
 def types_in(package: Package, program: str, main: re.Pattern) -> dict[str, str]:
@@ -30,10 +42,9 @@ def types_in(package: Package, program: str, main: re.Pattern) -> dict[str, str]
     Raises:
         InputError: for other archives.
     """
-    package.require_member(TYPES)
     by_extension: dict[str, str] = {}
     by_name: dict[str, str] = {}
-    for element in package.xml(TYPES).root.elements:
+    for element in package.xml(name_of_types(package)).root.elements:
         type = element.attributes.get("ContentType", "")
         if element.local == "Default":
             by_extension[element.attributes.get("Extension", "").lower()] = type

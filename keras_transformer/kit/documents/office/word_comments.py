@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from keras_transformer.kit.documents.office.archive import Package
-from keras_transformer.kit.documents.office.open_xml import TYPES, type_of
+from keras_transformer.kit.documents.office.open_xml import name_of_types, type_of
 from keras_transformer.kit.documents.text.xml_source import with_last_child
 from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on, is_doubtful
 
@@ -42,7 +42,8 @@ class Comments:
         known = [name for name, type in types.items() if _COMMENTS.fullmatch(type)]
         self._name = known[0] if known else f"{folder}{slash}{_COMMENTS_NAME}"
         self._is_new = not known
-        names = (TYPES, self._relations, self._name)
+        self._types = name_of_types(package)
+        names = (self._types, self._relations, self._name)
         self._texts = {name: package.text(name) for name in names if name in package.names}
         ids = _ID.findall(self._texts.get(self._name, ""))
         self._first_id = max(map(int, ids), default=-1) + 1
@@ -94,7 +95,7 @@ class Comments:
             f'<Override xmlns="{_PACKAGE}/content-types" PartName="/{self._name}" '
             f'ContentType="{_COMMENTS_TYPE}"/>'
         )
-        members[TYPES] = with_last_child(self._texts[TYPES], added).encode()
+        members[self._types] = with_last_child(self._texts[self._types], added).encode()
 
     def _add_relationship(self, members: dict[str, bytes | bytearray]) -> None:
         kind = self._namespace.replace("wordprocessingml", "officeDocument").removesuffix("main")
