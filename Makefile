@@ -1,5 +1,6 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
-# make test         fast tests, which guard correctness, in about six minutes
+# make test         fast tests, which guard correctness, in about six minutes; in 15 on a processor
+#                   with only AVX2 that has other work, too
 # make test-slow    the other tests: killed trainings, several workers, browsers, notebooks, other
 #                   engines, exhaustive random cases
 # make test-beam    tests of Apache Beam, which needs a separate set of packages

@@ -13,9 +13,8 @@ paper, serving. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a 
 (epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
-does, and registers the classes with Keras. If Keras has already been imported, they are registered
-at once. A process that only calls `keras.models.load_model` must first import
-`keras_transformer.layers`.
+does. The classes are registered with Keras as soon as both packages are imported, in either order,
+so that `keras.models.load_model` finds them.
 """
 
 import importlib
@@ -24,19 +23,46 @@ from typing import TYPE_CHECKING
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.presets import PRESETS, preset
+from keras_transformer.keras_registration import RegisteringKeras, register
 from keras_transformer.support.errors import InputError
 from keras_transformer.support.quiet_tensorflow import QuietTensorFlow
 from keras_transformer.support.version import VERSION as __version__
 
 if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
-    from keras_transformer.layers import *
+    from keras_transformer.kit.documents.text_translator import TextTranslator
+    from keras_transformer.kit.parsing.parser import Parser
+    from keras_transformer.layers import (
+        Decoder,
+        DecoderLayer,
+        Dropout,
+        Encoder,
+        EncoderLayer,
+        FeedForward,
+        GatedFeedForward,
+        LabelSmoothedCrossEntropy,
+        MaskedAccuracy,
+        MaskedPerplexity,
+        MultiHeadAttention,
+        PositionalEncoding,
+        TokenEmbedding,
+        Transformer,
+        WarmupInverseSquareRoot,
+        WarmupToZero,
+        causal_mask,
+        padding_mask,
+        scaled_dot_product_attention,
+        shift_right,
+        sinusoids,
+        teacher_forcing,
+    )
     from keras_transformer.loading import load, load_parser
     from pipelines.batches.data_set import DataSet
     from pipelines.programs import evaluate, prepare, train
     from pipelines.sources.files import GrammarSource
 
-# Public names imported on first use: they need TensorFlow and Keras, or belong to `pipelines`.
-_NAMES_IN_LAYERS = (
+__all__ = [
+    "PRESETS",
+    "DataSet",
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -44,48 +70,68 @@ _NAMES_IN_LAYERS = (
     "EncoderLayer",
     "FeedForward",
     "GatedFeedForward",
+    "GrammarSource",
+    "InputError",
     "LabelSmoothedCrossEntropy",
     "MaskedAccuracy",
     "MaskedPerplexity",
     "MultiHeadAttention",
+    "Parser",
     "PositionalEncoding",
+    "TextTranslator",
     "TokenEmbedding",
+    "TrainingConfig",
     "Transformer",
+    "TransformerConfig",
     "WarmupInverseSquareRoot",
     "WarmupToZero",
     "causal_mask",
+    "evaluate",
+    "load",
+    "load_parser",
     "padding_mask",
+    "prepare",
+    "preset",
     "scaled_dot_product_attention",
     "shift_right",
     "sinusoids",
     "teacher_forcing",
-)
-_LAZY = {
-    **dict.fromkeys(_NAMES_IN_LAYERS, "keras_transformer.layers"),
+    "train",
+]
+
+# The modules of public names that are imported on first use: they need TensorFlow and Keras, or
+# belong to `pipelines`. All others are in `layers`.
+_MODULES = {
     "DataSet": "pipelines.batches.data_set",
     "GrammarSource": "pipelines.sources.files",
+    "Parser": "keras_transformer.kit.parsing.parser",
+    "TextTranslator": "keras_transformer.kit.documents.text_translator",
     "load": "keras_transformer.loading",
     "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",
     "prepare": "pipelines.programs",
     "train": "pipelines.programs",
 }
+_LAZY = {
+    name: _MODULES.get(name, "keras_transformer.layers")
+    for name in __all__
+    if name not in globals()
+}
 
-__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "preset", *_LAZY]
+if not TYPE_CHECKING:  # to a type checker, it would make any name an Any
+
+    def __getattr__(name: str):
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
 
 
-def __getattr__(name: str):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-sys.meta_path.insert(0, QuietTensorFlow())
-if "keras" in sys.modules:  # importing the classes registers them with Keras
-    importlib.import_module("keras_transformer.layers")
+sys.meta_path[:0] = [QuietTensorFlow(), RegisteringKeras()]
+if "keras" in sys.modules:
+    register()

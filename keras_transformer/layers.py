@@ -1,12 +1,6 @@
 """All layers, losses, metrics and schedules of this library, and related functions.
 
-Importing this module registers the classes with Keras, so that `keras.models.load_model` finds
-them:
-
-    import keras
-    import keras_transformer.layers
-
-    model = keras.models.load_model("model.keras")
+Importing this module registers the classes with Keras; see keras_registration.py.
 """
 
 from keras_transformer.core.model.attention import MultiHeadAttention, scaled_dot_product_attention

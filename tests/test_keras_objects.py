@@ -608,7 +608,8 @@ print(*[type(thing).__name__ for thing in (model, model.loss, *made)])
 IMPORTS = [
     "import keras, keras_transformer",
     "import keras_transformer.layers, keras",
-    "import keras_transformer, keras; keras_transformer.MaskedAccuracy",
+    "import keras_transformer, keras",
+    "import keras_transformer, tensorflow, keras",
     "import keras, keras_transformer.core.training.losses",
 ]
 
@@ -724,6 +725,15 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
     assert evaluated["masked_perplexity"] > 1 and 0 < evaluated["masked_accuracy"] < 1
     source, _ = next(iter(batches().map(kt.teacher_forcing)))
     np.testing.assert_allclose(model.predict(source, verbose=0), model(source), atol=1e-5)
+
+
+def test_batches_of_dicts_are_mapped_like_pairs():
+    pairs = tf.data.Dataset.from_tensors((IDS, IDS[:, :3]))
+    dicts = pairs.map(lambda source, target: {"source": source, "target": target})
+    (wanted,), (found,) = pairs.map(kt.teacher_forcing), dicts.map(kt.teacher_forcing)
+    assert found[0].keys() == {"source", "target"}
+    np.testing.assert_equal(found[0]["target"].numpy(), [[0, 4, 9], [0, 3, 5]])
+    tf.nest.map_structure(np.testing.assert_equal, found, wanted)
 
 
 FIT = """

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -269,8 +269,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         require("=" in setting, "config", "must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        rule = f"must be KEY=VALUE, where KEY is one of {', '.join(fields)}"
-        require(key in fields, "config", rule, repr(key) + did_you_mean(key, fields))
+        _require_known(key, fields, "config", "must be KEY=VALUE with a known KEY")
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -293,8 +292,7 @@ def replace_settings(
     del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
-        rule = f"must be fields of the configurations: {', '.join(fields)}"
-        require(name in fields, "settings", rule, repr(name) + did_you_mean(name, fields))
+        _require_known(name, fields, "settings", "must be fields of the configurations")
         changes[fields[name]][name] = value
     return (
         replace_model_settings(model, changes[TransformerConfig]),
@@ -315,12 +313,18 @@ def replace_model_settings(
     """
     fields = [field.name for field in dataclasses.fields(TransformerConfig)]
     for name in settings:
-        rule = f"must be fields of TransformerConfig: {', '.join(fields)}"
-        require(name in fields, "settings", rule, repr(name))
+        _require_known(name, fields, "settings", "must be fields of TransformerConfig")
     even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
     if even_heads and settings.keys() & {"d_model", "num_heads"}:
         settings = {"d_k": None, "d_v": None, **settings}
     return dataclasses.replace(model, **settings)
+
+
+def _require_known(name: str, fields: Collection[str], argument: str, rule: str) -> None:
+    """Raises an InputError for an unknown field: with the most similar one, or else with all."""
+    hint = did_you_mean(name, fields)
+    rule = rule if hint else f"{rule}: {', '.join(fields)}"
+    require(name in fields, argument, rule, f"{name!r}{hint}")
 
 
 def _parse(key: str, text: str, kind: type) -> Any:

@@ -85,7 +85,7 @@ def test_settings_keep_head_widths_that_were_chosen():
     ("setting", "argument", "received", "about"),
     [
         ("dropout", "config", "'dropout'", "KEY=VALUE"),
-        ("droput=0.1", "config", "'droput' (did you mean dropout?)", "dropout"),
+        ("droput=0.1", "config", "'droput' (did you mean dropout?)", "KEY"),
         ("vocab_size=9", "config", "'vocab_size'", "KEY"),
         ("source_vocab_size=9", "config", "'source_vocab_size'", "KEY"),
         ("d_model=large", "config d_model", "'large'", "whole"),
@@ -96,6 +96,17 @@ def test_settings_keep_head_widths_that_were_chosen():
 def test_wrong_settings(setting, argument, received, about):
     with refused(argument, received, about=about):
         with_settings(TransformerConfig(), TrainingConfig(), [setting])
+
+
+def test_a_setting_like_a_known_one_is_refused_without_the_list_of_all():
+    for check in (
+        lambda: parse_settings(["dropuot=0.2"]),
+        lambda: replace_settings(TransformerConfig(), TrainingConfig(), {"dropuot": 0.2}),
+    ):
+        with pytest.raises(InputError) as raised:
+            check()
+        assert str(raised.value).endswith("Received: 'dropuot' (did you mean dropout?)")
+        assert len(str(raised.value)) < 100
 
 
 def test_unknown_preset_names_those_there_are():

@@ -272,15 +272,18 @@ def with_code(target, source):
     return ops.concatenate([target[:, :1], source[:, :1], target[:, 1:]], axis=1)
 
 
-def teacher_forcing(source, target):
+def teacher_forcing(source, target=None):
     """Makes the inputs and labels for `Transformer.fit`, with `dataset.map(teacher_forcing)`.
 
     Args:
-        source: int32 [B, S]; each row ends in EOS and then padding.
-        target: int32 [B, T]; the same.
+        source: int32 [B, S]; each row ends in EOS and then padding. Or a dict with both, {"source",
+            "target"}, as of a dataset of dicts.
+        target: int32 [B, T]; like the source.
 
     Returns:
         The inputs {"source", "target"}, with the target shifted right, and the labels, which are
         the target itself.
     """
+    if target is None:
+        source, target = source["source"], source["target"]
     return {"source": source, "target": shift_right(target)}, target

@@ -123,7 +123,10 @@ def _hub_errors(repository: str, revision: str | None, url: str) -> Iterator[Non
     except (OSError, errors.HTTPError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # this machine's, such as a full disk
-        rule = f"must be reachable at {url}"
+        rule = (
+            f"cannot be reached at {url}: check the network, or download the model's files on a "
+            "machine that has one, and import their folder with --path"
+        )
         raise InputError("hub", rule, reason(error)) from None
 
 

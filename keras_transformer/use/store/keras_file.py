@@ -33,7 +33,12 @@ class KerasFile(StoredModel):
         self.path = path
 
     def vocabularies(self) -> VocabularyPair:
-        return VocabularyPair.load(self.path.parent)
+        try:
+            return VocabularyPair.load(self.path.parent)
+        except InputError as error:
+            if error.place != str(self.path.parent):
+                raise
+            raise error.replaced(place=f"the folder of {self.path}") from None
 
     def restore(self) -> TrainedModel:
         import keras

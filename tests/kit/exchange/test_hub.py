@@ -199,7 +199,8 @@ def test_no_network(run_program, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
         done = run_program("import_model", *flags)
         assert done.code == 1
-        check_line(done.errors, "--hub", None, "reachable")
+        check_line(done.errors, "--hub", None, "cannot be reached")
+        check_line(done.errors, "--hub", None, "with --path")
 
 
 @pytest.mark.parametrize(
