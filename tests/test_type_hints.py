@@ -9,7 +9,8 @@ PROGRAM = """
 import keras_transformer as kt
 
 def translated(translator: kt.TextTranslator, text: str) -> str:
-    return translator.translate_document(text)
+    (answer,) = translator.translate([text])[0]
+    return answer.text
 
 print(translated(kt.load("runs/model", beam_size=4), "A dog."))
 kt.nothing
@@ -29,5 +30,5 @@ def test_public_names_have_types(tmp_path):
         check=False,
     )
     line, *rest = done.stdout.splitlines()
-    assert line == 'program.py:9: error: Module has no attribute "nothing"  [attr-defined]', done
+    assert line == 'program.py:10: error: Module has no attribute "nothing"  [attr-defined]', done
     assert len(rest) == 1, rest

@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from keras_transformer.core.config import TrainingConfig, TransformerConfig
+from keras_transformer.core.config import (
+    TrainingConfig,
+    TransformerConfig,
+    parse_settings,
+    replace_settings,
+)
 from keras_transformer.core.presets import preset
+from keras_transformer.support.errors import InputError
 from tests.configurations import with_settings
 from tests.refusals import refused
 

@@ -267,9 +267,7 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     rule = "must be a model directory from training"
     require(path.exists(), argument, rule, f"{model_dir}, which has no config.json")
     content = read_json(path)
-    rule = (
-        "must be a model directory: make one of this folder with import_model --path, and use that"
-    )
+    rule = "must be a model directory: import this one with import_model, as its path"
     is_hugging_face = "format_version" not in content and "model_type" in content
     received = f"{model_dir}, a model in Hugging Face's format"
     require(not is_hugging_face, argument, rule, received)

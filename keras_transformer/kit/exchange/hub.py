@@ -125,7 +125,7 @@ def _hub_errors(repository: str, revision: str | None, url: str) -> Iterator[Non
             raise  # this machine's, such as a full disk
         rule = (
             f"cannot be reached at {url}: check the network, or download the model's files on a "
-            "machine that has one, and import their folder with --path"
+            "machine that has one, and import their folder by its path, without hub"
         )
         raise InputError("hub", rule, reason(error)) from None
 

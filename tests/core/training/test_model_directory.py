@@ -148,7 +148,7 @@ def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
 
 def test_a_model_of_hugging_face_must_be_imported(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "marian", "d_model": 512}')
-    with refused("path", "Hugging Face", about="import_model --path"):
+    with refused("path", "Hugging Face", about="import_model"):
         read_description(tmp_path, "path")
 
 

@@ -200,7 +200,7 @@ def test_no_network(run_program, tmp_path, monkeypatch):
         done = run_program("import_model", *flags)
         assert done.code == 1
         check_line(done.errors, "--hub", None, "cannot be reached")
-        check_line(done.errors, "--hub", None, "with --path")
+        check_line(done.errors, "--hub", None, "by its path")
 
 
 @pytest.mark.parametrize(
