@@ -30,5 +30,5 @@ def test_public_names_have_types(tmp_path):
         check=False,
     )
     line, *rest = done.stdout.splitlines()
-    assert line == 'program.py:10: error: Module has no attribute "nothing"  [attr-defined]', done
+    assert line == 'program.py:9: error: Module has no attribute "nothing"  [attr-defined]', done
     assert len(rest) == 1, rest
