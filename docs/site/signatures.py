@@ -158,7 +158,7 @@ def traced() -> dict[str, Signature]:
         graphs = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=3)))
         texts = TextGraphs(graphs, vocabularies)
         greedy = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=1)))
-        found = {**texts.named, **greedy.named, **graphs.named}
+        found = {**texts.named, **greedy.exported, **graphs.exported}
         return {name: signature_of(graph.get_concrete_function()) for name, graph in found.items()}
 
 

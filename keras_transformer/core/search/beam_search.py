@@ -94,7 +94,7 @@ class BeamSearch:
         alive_log_probs = tf.where(ended, NONE, log_probs)
         scores, alive_log_probs, best = self.choose(state, ids, scores, alive_log_probs)
         new = Hypotheses(ids, lengths, scores, log_probs, alignment, totals)
-        finished = merged(state.finished, new, self.settings.options.beam_size)
+        finished = self.finish(state.finished, new)
         ids, alignment, totals = select((ids, alignment, totals), best)
         alive = Alive(ids, alive_log_probs, alignment, totals)
         # Finished sentences keep their hypotheses until they leave.
@@ -126,6 +126,15 @@ class BeamSearch:
         log_probs, best = tf.math.top_k(log_probs, self.settings.options.beam_size)
         return scores, log_probs, best
 
+    def finish(self, finished: Hypotheses, new: Hypotheses) -> Hypotheses:
+        """Returns which finished hypotheses are kept.
+
+        Args:
+            finished: those so far.
+            new: the extensions of a step, [B, C, L], with score -inf unless they ended.
+        """
+        return merged(finished, new, self.settings.options.beam_size)
+
     def can_improve(self, alive: Alive, finished: Hypotheses, longest: tf.Tensor) -> tf.Tensor:
         """Whether an extension of an alive hypothesis could enter the best finished: bool [B].
 
@@ -153,5 +162,9 @@ class BeamSearch:
         unfinished = Hypotheses(
             alive.ids, lengths, scores, alive.log_probs, alive.alignment, alive.totals
         )
+        return self.existing(finished, unfinished)
+
+    def existing(self, finished: Hypotheses, unfinished: Hypotheses) -> Hypotheses:
+        """Returns each sentence's finished hypotheses, or the unfinished ones if it has none."""
         best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
         return only_existing(best, self.settings.pad_id)

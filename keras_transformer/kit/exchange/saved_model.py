@@ -75,7 +75,7 @@ def export_saved_model(
     settings = search_settings(card.decoding, vocabularies.target)
     graphs = SearchGraphs(ensemble_of(compiled), settings, constraints)
     texts = TextGraphs(graphs, vocabularies)
-    exported = _graphs_named({**texts.named, **graphs.named}, signatures)
+    exported = _graphs_named({**texts.named, **graphs.exported}, signatures)
     card = dataclasses.replace(card, tensorflow=tf.__version__)
     module = tf.Module()
     module.vocabularies = texts.vocabularies  # tracked, for their tables

@@ -1,6 +1,5 @@
 """Chooses the length penalty's alpha (section 6.1) on a split, as in the paper."""
 
-import time
 from collections.abc import Mapping, Sequence
 
 from absl import logging
@@ -22,7 +21,7 @@ def bleu_by_alpha(
     lowercase: bool = False,
     directions: Sequence[str] | None = None,
 ) -> dict[float, float]:
-    """Translates a split once for each of ALPHAS, with progress on stderr.
+    """Scores a split with each of ALPHAS, from one search, with progress on stderr.
 
     Args:
         translator: the model, from a model directory or a .keras file.
@@ -36,30 +35,20 @@ def bleu_by_alpha(
     Raises:
         InputError: for an export, whose alpha is fixed, and if there are no sentences.
     """
-    scores = {}
-    message = "choosing alpha: %d sentences are translated %d times"
+    message = "choosing alpha: one search of %d sentences, scored for %d values"
     logging.info(message, len(sources), len(ALPHAS))
-    started = time.monotonic()
-    for number, alpha in enumerate(ALPHAS, start=1):
-        candidates = translator.with_alpha(alpha).translate(sources, progress=True)
-        answers = [row[0].text for row in candidates]
+    rows = translator.translate_by_alpha(sources, ALPHAS, progress=True)
+    scores = {}
+    for number, alpha in enumerate(ALPHAS):
+        # A row has a single answer if restrictions allow none.
+        answers = [row[min(number, len(row) - 1)].text for row in rows]
         if directions is None:
             score = translation_scores(answers, references, tokenize, lowercase)
         else:
             score = direction_scores(answers, references, directions, tokenize, lowercase)
         scores[alpha] = score["bleu"]
-        left = (time.monotonic() - started) / number * (len(ALPHAS) - number)
-        message = "alpha %.1f: BLEU %.2f (%d of %d, about %s left)"
-        logging.info(message, alpha, scores[alpha], number, len(ALPHAS), _duration(left))
+        logging.info("alpha %.1f: BLEU %.2f", alpha, scores[alpha])
     return scores
-
-
-def _duration(seconds: float) -> str:
-    """Returns "1 minute" or "40 seconds", for example."""
-    if seconds < 60:
-        return f"{seconds:.0f} seconds"
-    minutes = round(seconds / 60)
-    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def safest_alpha(scores: Mapping[float, float]) -> float:

@@ -65,6 +65,21 @@ class TextSearch:
             for row, found in zip(answers, request.terms, strict=True)
         ]
 
+    def search_alphas(
+        self, texts: Sequence[str], alphas: Sequence[float], progress: bool
+    ) -> list[list[Translation]]:
+        """Returns the best translation of each text for each alpha; see Translator."""
+        sources = self._encoder.sources_with_terms(SearchRequest(texts, guaranteed=1))
+
+        def search_batch(batch: list[int]) -> list[list[Translation]]:
+            hypotheses = self._engine.search_alphas(select(sources.ids, batch), alphas)
+            truncated = select(sources.truncated, batch)
+            return translations(hypotheses, self._encoder.vocabularies, truncated)
+
+        lengths = [len(ids) for ids in sources.ids]
+        batch_tokens, streams = self._config.batch_tokens, self._engine.streams
+        return in_batches(search_batch, lengths, batch_tokens, streams, progress)
+
     def _search_with_learned_terms(
         self, request: SearchRequest, progress: bool
     ) -> list[list[Translation]]:

@@ -195,6 +195,27 @@ class Translator:
         )
         return self.search(request, progress)
 
+    def translate_by_alpha(
+        self, texts: Iterable[str], alphas: Sequence[float], progress: bool = False
+    ) -> list[list[Translation]]:
+        """Returns the best translation of each text for each of several length penalties.
+
+        One search finds all of them; see search/alphas.py.
+
+        Args:
+            texts: any number of texts, with codes if the model expects them.
+            alphas: the length penalties.
+            progress: whether to show a progress bar on stderr.
+
+        Raises:
+            InputError: for an export, which has no such search.
+        """
+        rule = "must be used with a model directory or a .keras file"
+        is_possible = "alpha_ids" in self.engine.functions
+        require(is_possible, "choose_alpha", rule, "an export")
+        search = self._text_search()
+        return search.search_alphas(as_texts(texts, "texts"), alphas, progress)
+
     def check_terms(self, terminology: Mapping[str, str] | None) -> None:
         """Checks a terminology; None and an empty one mean no terminology.
 
@@ -241,10 +262,12 @@ class Translator:
         term may spoil a sentence: one that becomes much less probable is translated without it.
         `without_terms` names the terms that a translation lacks in any form.
         """
-        search = TextSearch(
+        return self._text_search().search(request, progress)
+
+    def _text_search(self) -> TextSearch:
+        return TextSearch(
             self.engine, self.encoder, self.card, self.language_prefix, self.knows_terms
         )
-        return search.search(request, progress)
 
     def score(
         self,

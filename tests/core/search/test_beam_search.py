@@ -29,16 +29,16 @@ def code(prefix, vocab):
     return number
 
 
-def table_search(tables, max_lengths, settings, prefix=None):
+def table_search(tables, max_lengths, settings, prefix=None, strategy=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
-    search_tables = search_function(tables.shape[-1], settings)
+    search_tables = search_function(tables.shape[-1], settings, strategy)
     result = search_tables(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
     result = Hypotheses(*[part.numpy() for part in result])
     assert_alignment(result, lambda prefix: code(prefix, tables.shape[-1]))
     return result
 
 
-def search_function(vocab, settings):
+def search_function(vocab, settings, strategy=None):
     """The function that `table_search` runs, for any number of tables of any size."""
 
     def step_fn(ids, cache, position):
@@ -54,7 +54,8 @@ def search_function(vocab, settings):
         beams = settings.options.beam_size
         empty = tf.zeros([tf.shape(max_lengths)[0], beams, 0], tf.int32)
         cache = Cache(empty, (tables,))
-        return search(step_fn, cache, max_lengths, strategy_of(settings), prefix, aligned=True)
+        chosen = strategy or strategy_of(settings)
+        return search(step_fn, cache, max_lengths, chosen, prefix, aligned=True)
 
     return search_tables
 

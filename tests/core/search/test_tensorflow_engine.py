@@ -430,13 +430,14 @@ def test_the_score_of_what_was_found_is_that_of_the_search(engine):
 
 
 def test_what_an_engine_has(engine, greedy_engine, small):
-    always = ["align_ids", "aligned_search_ids", "score_ids", "search_ids"]
+    always = ["align_ids", "aligned_search_ids", "alpha_ids", "score_ids", "search_ids"]
     greedy = ["greedy_ids", "aligned_greedy_ids", *always, "attention_ids", "constrain_ids"]
     assert greedy_engine.functions == sorted(greedy)
     assert engine.functions == sorted([*always, "attention_ids", "constrain_ids"])
     assert engine_with(small, constraints=False).functions == sorted([*always, "attention_ids"])
     drawn = settings_of(1, sampling=SamplingConfig())
-    assert engine_with(small, drawn).functions == sorted([*always, "attention_ids"])
+    drawn_functions = [name for name in always if name != "alpha_ids"]
+    assert engine_with(small, drawn).functions == sorted([*drawn_functions, "attention_ids"])
     assert engine_with([small, small]).functions == sorted([*always, "constrain_ids"])
     assert engine.streams == streams()
 

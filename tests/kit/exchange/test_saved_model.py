@@ -670,7 +670,7 @@ def test_signatures_are_the_graphs_of_the_process(parts, bpe, signatures):
     decoding = read_card(export_dir).decoding
     graphs = graphs_of(model, tokenizer, decoding=decoding, constraints=False)
     texts = TextGraphs(graphs, pair_of(tokenizer))
-    assert signatures.keys() == {*texts.named, *graphs.named}
+    assert signatures.keys() == {*texts.named, *graphs.exported}
     assert bpe.engine.functions == sorted(signatures)
 
 

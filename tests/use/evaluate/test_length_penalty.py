@@ -8,17 +8,18 @@ REFERENCE = "the cat sat on the mat today"
 
 
 class Translator:
-    """Leaves out more words of a source, the further alpha is from 1.2."""
+    """Leaves out more words of a source, the further alpha is from 1.2; counts its searches."""
 
-    def __init__(self, alpha=0.6):
-        self.alpha = alpha
+    searches = 0
 
-    def with_alpha(self, alpha):
-        return Translator(alpha)
-
-    def translate(self, texts, progress):
-        words = 7 - round(5 * abs(self.alpha - 1.2))
-        return [[SimpleNamespace(text=" ".join(text.split()[:words]))] for text in texts]
+    def translate_by_alpha(self, texts, alphas, progress):
+        assert progress
+        self.searches += 1
+        kept = [7 - round(5 * abs(alpha - 1.2)) for alpha in alphas]
+        return [
+            [SimpleNamespace(text=" ".join(text.split()[:words])) for words in kept]
+            for text in texts
+        ]
 
 
 def test_each_alpha_has_the_score_of_its_own_translations():
@@ -29,20 +30,24 @@ def test_each_alpha_has_the_score_of_its_own_translations():
     assert scores[1.0] == pytest.approx(scores[1.4]) and scores[1.0] > scores[0.8]
 
 
-def test_the_time_that_is_left_is_shown(monkeypatch, caplog):
+def test_one_search_is_scored_for_all_alphas(caplog):
+    """Its progress bar then shows the time that is left for all of them."""
     caplog.set_level("INFO", logger="absl")
-    clock = iter(range(0, 1000, 30))  # 30 seconds an alpha
-    monkeypatch.setattr(length_penalty.time, "monotonic", lambda: next(clock))
-    length_penalty.bleu_by_alpha(Translator(), [REFERENCE] * 2, [REFERENCE] * 2)
+    translator = Translator()
+    length_penalty.bleu_by_alpha(translator, [REFERENCE] * 2, [REFERENCE] * 2)
+    assert translator.searches == 1
     lines = [record.getMessage() for record in caplog.records]
-    assert lines[0] == "choosing alpha: 2 sentences are translated 11 times"
-    assert lines[1].endswith("(1 of 11, about 5 minutes left)")
-    assert [line.partition("about ")[2] for line in lines[8:]] == [
-        "2 minutes left)",
-        "1 minute left)",
-        "30 seconds left)",
-        "0 seconds left)",
-    ]
+    assert lines[0] == "choosing alpha: one search of 2 sentences, scored for 11 values"
+    assert lines[7] == "alpha 1.2: BLEU 100.00"
+    assert len(lines) == 12
+
+
+def test_a_sentence_for_which_nothing_is_allowed_has_one_answer(monkeypatch):
+    monkeypatch.setattr(length_penalty, "ALPHAS", (0.0, 1.0))
+    answers = [[SimpleNamespace(text=REFERENCE)] * 2, [SimpleNamespace(text="")]]
+    translator = SimpleNamespace(translate_by_alpha=lambda *arguments, **options: answers)
+    scores = length_penalty.bleu_by_alpha(translator, [REFERENCE] * 2, [REFERENCE] * 2)
+    assert scores[0.0] == scores[1.0] < 100
 
 
 @pytest.mark.parametrize(

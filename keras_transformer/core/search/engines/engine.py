@@ -102,6 +102,12 @@ class Engine(Protocol):
     def search_greedily(self, request: Request) -> SearchResult:
         """Finds the single hypothesis of greedy search; may omit scores, which take time."""
 
+    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> SearchResult:
+        """Finds the best hypothesis for each length penalty, in their order.
+
+        Only engines with the function `alpha_ids` can.
+        """
+
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         """Computes the log probabilities of targets, which end in EOS: float32 [B]."""
 

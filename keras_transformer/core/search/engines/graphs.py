@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_transformer.core.config import PAD_ID
 from keras_transformer.core.search.alignment import AttentionMaps, alignment
+from keras_transformer.core.search.alphas import AlphaSearch
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.cache import SearchCache
 from keras_transformer.core.search.compiled_model import CompiledModel
@@ -26,6 +27,7 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 PHRASES = tf.TensorSpec([None, None, None], tf.int32)
 NUMBER = tf.TensorSpec([], tf.int32)
 ALPHA = tf.TensorSpec([], tf.float32)
+ALPHAS = tf.TensorSpec([None], tf.float32)
 
 Tensors = dict[str, tf.Tensor]
 
@@ -70,8 +72,15 @@ class SearchGraphs:
             self.named["aligned_greedy_ids"] = self.aligned_greedy_ids
         if constraints and settings.options.sampling is None:
             self.named["constrain_ids"] = self.constrain_ids
+        if settings.options.sampling is None:
+            self.named["alpha_ids"] = self.alpha_ids
         if len(model.members) == 1:  # an ensemble's models may have different heads
             self.named["attention_ids"] = self.attention_ids
+
+    @property
+    def exported(self) -> dict[str, Callable[..., Tensors]]:
+        """The graphs for an export, whose alpha has been chosen."""
+        return {name: self.named[name] for name in self.named if name != "alpha_ids"}
 
     @graph(IDS, IDS, NUMBER, ALPHA)
     def search_ids(self, source, prefix, guaranteed, alpha) -> Tensors:
@@ -116,6 +125,15 @@ class SearchGraphs:
             model.step, cache, lengths, strategy, phrases, prefix, first=first
         )
         return outputs_of(best)
+
+    @graph(IDS, ALPHAS)
+    def alpha_ids(self, source, alphas) -> Tensors:
+        """Like `search_ids`, with the best hypothesis for each alpha, float32 [A], instead of K."""
+        model = self.model.in_graph()
+        cache = model.start(source, self.settings.options.beam_size)
+        strategy, lengths = AlphaSearch(self.settings, alphas), self._max_lengths(cache)
+        first = model.first_inputs(source)
+        return outputs_of(search(model.step, cache, lengths, strategy, first=first))
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, prefix) -> Tensors:

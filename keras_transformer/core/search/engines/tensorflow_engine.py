@@ -104,6 +104,15 @@ class TensorFlowEngine:
         by_token = outputs.get("alignment"), outputs.get("token_log_prob")
         return SearchResult(outputs["ids"], outputs["length"], *scores, *by_token)
 
+    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> SearchResult:
+        outputs = self._call(
+            "alpha_ids", source=padded(ids), alphas=tf.constant(alphas, tf.float32)
+        )
+        require_finite(~np.isnan(outputs["score"]), "scores")
+        return SearchResult(
+            outputs["ids"], outputs["length"], outputs["score"], outputs["log_prob"]
+        )
+
     def search_greedily(self, request: Request) -> SearchResult:
         if "greedy_ids" not in self.graphs.named:
             return self.search(request)
@@ -162,9 +171,9 @@ def _arrays(outputs: Tensors) -> dict[str, np.ndarray]:
 
 
 def _rows_of(inputs: Tensors, start: int, count: int) -> Tensors:
-    """Returns some rows of a batch; scalars are for all of them."""
+    """Returns some rows of a batch; scalars and alphas are for all of them."""
     return {
-        name: tensor[start : start + count] if tensor.shape.rank else tensor
+        name: tensor[start : start + count] if tensor.shape.rank > 1 else tensor
         for name, tensor in inputs.items()
     }
 
