@@ -148,20 +148,9 @@ def load_model(stored, **options: Any):
     if stored.where.xla != "off":
         keep_programs(default_folder())
     translator = translator_of(stored, {**search_options(), **options})
-    _warn_of_short_training(translator.card)
+    if translator.card.hardly_trained is not None:
+        logging.warning("%s", translator.card.hardly_trained)
     return translator
-
-
-def _warn_of_short_training(card) -> None:
-    """Warns if a model's training ended inside its warm-up, before it translates well."""
-    training, checkpoint = card.description.training, card.checkpoint
-    if training is None or checkpoint is None or card.description.base is not None:
-        return
-    steps = checkpoint.step or 0  # None if unknown
-    if not training.decays_to_zero and 0 < steps < training.warmup_steps:
-        message = "this model's training ended at step %d, inside its warm-up of %d steps, so it "
-        message += "may translate badly: train it longer, or with fewer warmup_steps"
-        logging.warning(message, steps, training.warmup_steps)
 
 
 def define_memory_flag() -> None:

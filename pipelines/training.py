@@ -304,7 +304,8 @@ def _batches(data_set: DataSet, description: ModelDescription) -> "TrainingData"
 
     training = description.training
     batches = data_set.training_batches(training.tokens_per_batch, training.seed)
-    return TrainingData(batches, longest=data_set.split("train").longest)
+    info = data_set.split("train")
+    return TrainingData(batches, longest=info.longest, target_tokens=info.target_tokens)
 
 
 def _packed_batches(
@@ -320,7 +321,10 @@ def _packed_batches(
         parts=replicas * training.accumulate_steps,
         decoder_reads_code=description.model.decoder_reads_code,
     )
-    return TrainingData(batches, packed=True, longest=data_set.split("train").longest)
+    info = data_set.split("train")
+    return TrainingData(
+        batches, packed=True, longest=info.longest, target_tokens=info.target_tokens
+    )
 
 
 def _with_validation(

@@ -11,7 +11,8 @@ CHECKPOINT = {
     "checkpoint": "a name in the model directory, a path, or what was averaged (`average:5`)",
     "step": "of the checkpoint, or of the last one of an average",
     "averaged": "the number of checkpoints that the weights are the mean of",
-    "validation_loss": "nats per token; not of an average",
+    "validation_loss": "nats per token, of the checkpoint, or of the last one of an average",
+    "epochs": "passes over the training data, up to that step",
     "adapter_scale": "what the changes of an adapter were multiplied by, if not by 1",
 }
 PARSER = {
@@ -53,6 +54,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "train": {
         "step": "optimizer steps so far, over all starts",
         "minutes": "minutes of training so far, over all starts",
+        "epochs": "passes over the training data so far, over all starts",
         "stopped": "`train_steps`, `train_minutes`, `patience` or `SIGTERM`: what ended the run",
         "loss": "with label smoothing, nats per token: of the steps since the last point of the "
         "curves, as are the next six",

@@ -35,7 +35,9 @@ class CheckpointInfo:
     checkpoint: str  # a name in the model directory, a path, or an average: "average:5"
     step: int | None = None  # of the checkpoint, or the last one in an average; None if unknown
     averaged: int | None = None  # the number of averaged checkpoints
-    validation_loss: float | None = None  # nats per token; None for an average, or if not measured
+    # Nats per token, of the last checkpoint in an average; None if not measured.
+    validation_loss: float | None = None
+    epochs: float | None = None  # passes over the training data up to `step`; None if unknown
     adapter_scale: float | None = None  # factor on an adapter's updates, if not 1
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class Progress:
     summed_steps: Count = 0  # how many steps were summed
     summed_seconds: Amount = 0.0  # how long these steps took
     validations_since_best: Count = 0  # validations without a better best_metric
+    tokens: Amount = 0.0  # target tokens that the run has trained on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +65,20 @@ class CheckpointRecord:
     step: Count  # number of optimizer steps taken
     model: str  # fingerprint of the model's configuration
     seconds: Amount | None = None  # training time, over all starts of the run; None if unknown
+    epochs: Amount | None = None  # passes over the training data, likewise; None if unknown
     progress: Progress | None = None  # None for a model not written by a training loop
     # The metrics of the preceding validation, such as {"loss": 2.1, "bleu": 31.2}; empty without
     # one, None for values that were not finite.
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)
     # The metric that selects the best checkpoint; None if no run has set it.
     best_metric: Annotated[str, one_of(*METRICS)] | None = None
+
+    def info(self, checkpoint: str | None = None) -> CheckpointInfo:
+        """Describes its weights, named `checkpoint` instead of its name if given."""
+        loss = self.validation.get("loss")
+        return CheckpointInfo(
+            checkpoint or self.name, self.step, validation_loss=loss, epochs=self.epochs
+        )
 
 
 def average_name(averaged: int, step: int) -> str:

@@ -171,8 +171,8 @@ def read_checkpoint(
         _require_checkpoint(record is not None, store, checkpoint, wanted)
     else:
         path, record = store.find(checkpoint)
-        return read(path), _info(checkpoint, record)
-    return read(store.path(record)), _info(record.name, record)
+        return read(path), record.info(checkpoint)
+    return read(store.path(record)), record.info()
 
 
 def _read_average(
@@ -188,13 +188,8 @@ def _read_average(
         logging.warning("averaging all %d checkpoints: fewer than %s", len(records), count)
     models = [read(store.path(record)) for record in records]
     name = f"average:{len(records)}"
-    info = CheckpointInfo(name, records[-1].step, averaged=len(records))
+    info = dataclasses.replace(records[-1].info(name), averaged=len(records))
     return _mean(models, checkpoint), info
-
-
-def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
-    """Describes the weights of one checkpoint."""
-    return CheckpointInfo(checkpoint, record.step, validation_loss=record.validation.get("loss"))
 
 
 def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:

@@ -186,6 +186,7 @@ class CheckpointStore:
         seconds: float | None = None,
         validation: dict[str, float | None] | None = None,
         progress: Progress | None = None,
+        epochs: float | None = None,
     ) -> CheckpointRecord:
         """Writes a checkpoint, and then removes those that are no longer kept.
 
@@ -195,6 +196,7 @@ class CheckpointStore:
             seconds: training time, over all starts of the run.
             validation: the metrics of the preceding validation, None for non-finite values.
             progress: the state that a resumed run continues with.
+            epochs: passes over the training data, over all starts of the run.
 
         Returns:
             The record of the new checkpoint.
@@ -207,6 +209,7 @@ class CheckpointStore:
             step=step,
             model=self.model.fingerprint,
             seconds=seconds,
+            epochs=epochs,
             progress=progress,
             validation=validation or {},
             best_metric=self.best_metric,

@@ -22,6 +22,7 @@ class TrainingData:
     # Whether all batches have one shape, and several sentences in a row (model/packing.py). XLA
     # then compiles the step.
     packed: bool = False
+    target_tokens: int | None = None  # in one pass over the training data; None if unknown
 
     @property
     def iterator_name(self) -> str:

@@ -14,10 +14,11 @@ from absl import logging
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.training.adapters import saved_variables
-from keras_transformer.core.training.checkpoint_files import checkpoint_name
+from keras_transformer.core.training.checkpoint_files import CheckpointRecord, checkpoint_name
 from keras_transformer.core.training.checkpoints import CheckpointStore
 from keras_transformer.core.training.curves import Curves, SilentCurves, finite_or_none
 from keras_transformer.core.training.data import TrainingData
+from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.core.training.interruption import Interruption, in_thread, listening
 from keras_transformer.core.training.loop_config import LoopConfig
 from keras_transformer.core.training.run_state import Decision, RunState
@@ -33,6 +34,9 @@ from keras_transformer.support.xla_cache import compiled
 if TYPE_CHECKING:  # needed only with several workers
     from keras_transformer.core.training.workers.cluster import Cluster
 
+# A run with fewer steps and fewer passes over its data does not train a new model.
+FEW_STEPS = 500
+FEW_PASSES = 3
 LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart from signals
 
 
@@ -126,14 +130,20 @@ def train(
                     run.validate_and_save()
                     run.decide()
             run.save_last_steps()
-    _log_end(state, training_config)
+    latest = store.latest if cluster.is_chief else None
+    _log_end(state, latest, model_config, training_config)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
 
 
-def _log_end(state: RunState, training_config: TrainingConfig) -> None:
-    """Logs how to continue, and warns if the run ended during its warm-up."""
+def _log_end(
+    state: RunState,
+    latest: CheckpointRecord | None,
+    model_config: TransformerConfig,
+    training_config: TrainingConfig,
+) -> None:
+    """Logs how to continue, and warns if the run ended during its warm-up, or hardly trained."""
     stopped = state.decision.stopped
     if stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", stopped, state.step)
@@ -141,7 +151,12 @@ def _log_end(state: RunState, training_config: TrainingConfig) -> None:
     if state.started is None:
         message = "this run has already ended at step %d: to continue it, raise %s"
         logging.info(message, state.step, stopped)
-    if state.step < training_config.warmup_steps and not training_config.decays_to_zero:
+    line = None
+    if latest is not None:
+        line = hardly_trained(latest.info(), model_config.vocab_size, training_config)
+    if line is not None:
+        logging.warning("%s", line)
+    elif state.step < training_config.warmup_steps and not training_config.decays_to_zero:
         message = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
         logging.warning(message, state.step, training_config.warmup_steps, stopped)
 
@@ -164,6 +179,14 @@ def _log_warmup(training_config: TrainingConfig, total_steps: int, limit: str) -
     elif shorter < warmup_steps:
         message = "the warm-up takes %d steps, a fifth of this run, instead of warmup_steps=%d"
         logging.info(message, shorter, warmup_steps)
+
+
+def _log_few_steps(minutes: float, steps: int, epochs: float) -> None:
+    """Warns if train_minutes give this machine too few steps and passes over the data."""
+    if steps < FEW_STEPS and epochs < FEW_PASSES:
+        message = "on this machine, train_minutes=%g are about %d steps, %.1f passes over the "
+        message += "data: too few to train a new model; raise train_minutes"
+        logging.warning(message, minutes, steps, epochs)
 
 
 def _make_step(
@@ -284,6 +307,10 @@ class _Run:
             self.is_length_known = True
             limit = "train_steps" if self.config.train_minutes is None else "train_minutes"
             _log_warmup(self.step.config, expected_steps, limit)
+            minutes, epochs = self.config.train_minutes, self._epochs()
+            is_going_on = state.step > 0 and state.decision.stopped is None
+            if is_going_on and minutes is not None and epochs is not None:
+                _log_few_steps(minutes, expected_steps, epochs * expected_steps / state.step)
 
     def _is_checkpoint_due(self, seconds: float) -> bool:
         state, config = self.state, self.config
@@ -370,7 +397,8 @@ class _Run:
         tf.summary.flush()
         if store.latest is None:
             self.describe()
-        record = store.save(self.saved, state.step, state.clock(), measured, state.progress)
+        epochs = self._epochs()
+        record = store.save(self.saved, state.step, state.clock(), measured, state.progress, epochs)
         state.add_checkpoint()
         self.curves.event("checkpoint", state.step, checkpoint=record.name)
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
@@ -379,12 +407,19 @@ class _Run:
     def _validate(self) -> dict[str, float]:
         return validate(self.step, self.data, self.state.step, self.config.histograms)
 
+    def _epochs(self) -> float | None:
+        """Returns the number of passes over the training data so far; None if unknown."""
+        if self.data.target_tokens is None:
+            return None
+        return round(self.state.progress.tokens / self.data.target_tokens, 4)
+
     def result(self) -> dict[str, Any]:
         """Returns the state of the run; see `train`."""
         state, store = self.state, self.store
         result = {
             "step": state.step,
             "minutes": round(state.decision.seconds / 60, 2),
+            "epochs": self._epochs(),
             "stopped": state.decision.stopped,
         }
         if not self.cluster.is_chief:

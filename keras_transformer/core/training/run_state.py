@@ -52,8 +52,10 @@ class RunState:
     def add_steps(self, steps: int, seconds: float, sums: StepSums) -> None:
         """Records steps and their seconds; `sums` include those of earlier steps."""
         self.step += steps
+        new_tokens = sums.target_tokens - self.progress.sums.target_tokens
         self.progress = dataclasses.replace(
             self.progress,
+            tokens=self.progress.tokens + new_tokens,
             sums=sums,
             summed_steps=self.progress.summed_steps + steps,
             summed_seconds=self.progress.summed_seconds + seconds,

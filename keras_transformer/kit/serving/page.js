@@ -171,6 +171,8 @@ function showModel(card) {
   $("review").hidden = !card.has_confidence;
   $("review").control.checked = kept("review") === "on";
   showFormats(card.formats);
+  $("hardly-trained").textContent = card.hardly_trained ?? "";
+  $("hardly-trained").hidden = !card.hardly_trained;
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,

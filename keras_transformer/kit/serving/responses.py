@@ -47,7 +47,8 @@ class ModelAnswer:
 
     Other fields are present if they are known: parameters, weights (their type), step, date, config
     (num_layers, num_heads), data (languages), evaluation (bleu, f1, languages), checkpoint (its
-    name) and task_options (target_languages and directions of a model with several).
+    name), task_options (target_languages and directions of a model with several) and
+    hardly_trained (a line that says so, for a model of which training has hardly begun).
     """
 
     task: Annotated[str, '"translation", or "parsing", which returns bracketed trees.']
@@ -65,7 +66,7 @@ class ModelAnswer:
 # The fields of a model card that anyone may read; None for all that a field holds.
 SHOWN_FIELDS: dict[str, tuple[str, ...] | None] = {
     **dict.fromkeys(("task", "task_options", "parameters", "weights", "step", "date")),
-    **dict.fromkeys(("alpha", "beam_size", "max_source_length")),
+    **dict.fromkeys(("alpha", "beam_size", "max_source_length", "hardly_trained")),
     "config": ("num_layers", "num_heads"),
     "data": ("languages",),
     "evaluation": ("bleu", "f1", "languages"),

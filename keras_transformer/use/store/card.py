@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.core.training.model_directory import ModelDescription
 from keras_transformer.support.errors import require
 from keras_transformer.support.fields import Count, Size, from_json, one_of
@@ -84,6 +85,14 @@ class ModelCard:
         if self.ensemble:
             weights["ensemble"] = [info.to_json() for info in self.ensemble]
         return weights
+
+    @property
+    def hardly_trained(self) -> str | None:
+        """One line that says why it is hardly trained; see training/hardly_trained.py."""
+        config, training = self.config, self.description.training
+        infos = self.ensemble or (() if self.checkpoint is None else (self.checkpoint,))
+        lines = [hardly_trained(info, config.vocab_size, training) for info in infos]
+        return next((line for line in lines if line is not None), None)
 
     def with_options(self, options: Mapping[str, Any]) -> "ModelCard":
         """Returns the card with search options replaced; those that are None are ignored.

@@ -120,7 +120,7 @@ def test_a_mean_of_different_models(model_dir, tmp_path):
 
 def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     result = checkpoint_weights.average_checkpoints(model_dir, 2)
-    assert (result.averaged, result.step, result.validation_loss) == (2, 3, None)
+    assert (result.averaged, result.step, result.validation_loss) == (2, 3, 2.0)
     model, _ = checkpoint_weights.restore_model(model_dir, result.checkpoint)
     np.testing.assert_array_equal(model.trainable_variables[0], 4.0)
     # It is none of the run's: training resumes from the last step.

@@ -614,6 +614,39 @@ def test_what_a_run_says_in_the_end(tmp_path, caplog):
     assert told(20) == [(20, "train_steps")]
 
 
+def test_a_run_counts_its_passes_over_the_data(tmp_path, caplog, monkeypatch):
+    """It says what few minutes give, and in the end that the model is hardly trained."""
+    batch = np.array([[4, 5, 2], [6, 2, 0]], "int32")  # 5 target tokens
+    batches = tf.data.Dataset.from_tensors((batch, batch)).repeat()
+    held_out = batches.take(1)
+    model = dataclasses.replace(MODEL, vocab_size=100)
+
+    def told(steps, target_tokens, **settings):
+        caplog.clear()
+        data = TrainingData(batches, validation=held_out, target_tokens=target_tokens)
+        config = LoopConfig(train_steps=steps, log_steps=2, **settings)
+        with caplog.at_level("INFO", logger="absl"):
+            result = train(model, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
+        words = ("passes", "hardly")
+        lines = [record.getMessage() for record in caplog.records]
+        return result["epochs"], [line for line in lines if any(word in line for word in words)]
+
+    epochs, (line,) = told(3, 20)
+    assert epochs == 0.75
+    assert line.startswith("this model is hardly trained (validation perplexity ")
+    assert "after 0.8 passes over its data): to continue, run train again with more" in line
+    info = checkpoint_weights.read_checkpoint(tmp_path, "latest")[1]
+    average = checkpoint_weights.read_checkpoint(tmp_path, "average:1")[1]
+    assert (info.epochs, average.epochs) == (0.75, 0.75)
+    assert average.validation_loss == info.validation_loss
+    monkeypatch.setattr(LoopConfig, "is_estimate", lambda config, seconds: seconds > 0)
+    epochs, (at_start, _) = told(4, 20, train_minutes=60)  # a resumed run goes on counting
+    assert epochs == 1.0
+    message = "on this machine, train_minutes=60 are about 4 steps, 1.0 passes over the data"
+    assert at_start == f"{message}: too few to train a new model; raise train_minutes"
+    assert told(5, 1, train_minutes=60) == (25.0, [])
+
+
 def test_a_short_run_shortens_its_warm_up(tmp_path, caplog):
     training = dataclasses.replace(TRAINING, warmup_steps=10**7, learning_rate=0.01, decay="linear")
     with caplog.at_level("INFO", logger="absl"):

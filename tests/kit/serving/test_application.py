@@ -547,6 +547,7 @@ def test_the_model_tells_strangers_of_no_folder_and_no_setting(translator):
         config={"num_layers": 2, "num_heads": 4, "dropout": 0.1},
         data={"languages": ["en", "de"], "vocabulary": "vocabulary.model"},
         evaluation={"bleu": 30.0, "data_dir": "/folder/me/data", "languages": ["en", "de"]},
+        hardly_trained="this model is hardly trained",
     )
     _, _, body = answer_to(translator, "GET", "/model")
     card = json.loads(body)
@@ -556,6 +557,7 @@ def test_the_model_tells_strangers_of_no_folder_and_no_setting(translator):
     assert card["config"] == {"num_layers": 2, "num_heads": 4}
     assert card["data"] == {"languages": ["en", "de"]}
     assert card["evaluation"] == {"bleu": 30.0, "languages": ["en", "de"]}
+    assert card["hardly_trained"] == "this model is hardly trained"
 
 
 @pytest.mark.parametrize("cors_origin", [None, "https://example.org"])

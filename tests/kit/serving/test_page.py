@@ -240,6 +240,16 @@ def test_checkpoint_by_name(page, translator):
         expect(page.locator("#model")).to_contain_text(text)
 
 
+def test_a_hardly_trained_model_says_so(page, translator):
+    note = page.locator("#hardly-trained")
+    expect(page.locator("#about")).to_be_visible()  # the model's facts are there
+    expect(note).to_be_hidden()
+    translator.card["hardly_trained"] = "this model is hardly trained (<b>)"
+    page.reload()
+    expect(note).to_be_visible()
+    expect(note).to_have_text("this model is hardly trained (<b>)")
+
+
 def test_languages_and_example(page, translator):
     card, example = dict(translator.card), "For example: The old woman sees a dog."
     parsing = {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}}
