@@ -1,4 +1,4 @@
-"""README, BUILD_NOTES, CONTRIBUTING, guides, reference, measurements: they name what exists."""
+"""README, BUILD_NOTES, CONTRIBUTING, guides, reference, diary: they name what exists."""
 
 import ast
 import doctest
@@ -20,7 +20,6 @@ ROOT = BIN.parent
 DOCUMENTS = [*pages.documents()]
 GUIDES = [name for name in DOCUMENTS if name.startswith("docs/guides/")]
 REFERENCE = [name for name in DOCUMENTS if name.startswith("docs/reference/")]
-MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
 # Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "opennmt_python", "logdir"),
@@ -166,14 +165,12 @@ def test_the_search_prefers_guides():
     assert pages.with_boost("guides/documents.md", "# D").endswith("boost: 8\n---\n\n# D")
     assert "boost: 0.2\n" in pages.with_boost("guides/code.md", "# Map")  # it names all modules
     assert pages.with_boost("index.md", "# Start") == "# Start"
-    assert pages.BOOSTS["api/"] < pages.BOOSTS["measurements/"] < 1 < pages.BOOSTS["guides/"]
+    assert pages.BOOSTS["api/"] < pages.BOOSTS["diary.md"] < 1 < pages.BOOSTS["guides/"]
 
 
-def test_all_measurements_are_listed():
-    assert MEASUREMENTS
-    for document in MEASUREMENTS:
-        assert f"]({document})" in text_of("BUILD_NOTES.md")
-        assert is_reached(document), document
+def test_the_diary_is_listed():
+    assert "](docs/diary.md)" in text_of("BUILD_NOTES.md")
+    assert is_reached("docs/diary.md")
 
 
 def test_a_link_without_a_page_is_refused():

@@ -732,7 +732,7 @@ except kt.InputError as error:
 
 # %% [markdown]
 # The paper says *may*. With this library, small models that were trained on pairs of at most 16
-# subwords did [no better on longer ones](../measurements/paper.md) with sinusoids than with learned
+# subwords did [no better on longer ones](../diary.md) with sinusoids than with learned
 # positions: 14.6 and 15.0 BLEU.
 
 # %% [markdown]
@@ -1394,7 +1394,7 @@ show_table(["alpha", "5 tokens", "20 tokens", "50 tokens"], rows)
 #
 # The paper reports these BLEU scores on newstest2014, and these costs of training. Nobody has
 # trained this library's models on that data yet; `bin/paper_tables.py` prints the commands that do.
-# On Multi30k, a smaller set of real text, they have been [measured](../measurements/multi30k.md).
+# On Multi30k, a smaller set of real text, they have been [measured](../diary.md).
 
 
 # %%
@@ -1601,7 +1601,7 @@ assert STEPS < FULL or found["f1"] > 85
 #
 # $$\text{RMSNorm}(x) = \gamma \frac{x}{\sqrt{\text{mean}(x^2) + \epsilon}}$$
 #
-# The library does not have it: where it was [measured](../measurements/modern.md), its gain was no
+# The library does not have it: where it was [measured](../diary.md), its gain was no
 # larger than the difference between two seeds. The other three are options of the library.
 
 # %% [markdown]
@@ -1645,7 +1645,7 @@ assert spread < 1e-3 < np.ptp(scores)
 # %% [markdown]
 # What do they bring together? We train the model above once more, with normalized inputs, rotary
 # positions and SwiGLU, on the same batches. Small differences would say nothing here: the task is
-# easy, and there is one seed. [The measurements](../measurements/modern.md) take them one by one,
+# easy, and there is one seed. [The measurements](../diary.md) take them one by one,
 # on real text: most of the gain comes from normalized inputs and from rotary positions.
 
 # %%

@@ -1,7 +1,7 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
-They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the guides,
-the measurements, and what docs/site/reference.py has written of the code, are pages, and their
+They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the lab
+diary, the guides, and what docs/site/reference.py has written of the code, are pages, and their
 links become links among pages; the programs describe their flags; the pages of the library name the
 modules whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
 
@@ -24,8 +24,9 @@ PAGES = {
     "README.md": "index.md",
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
+    "docs/diary.md": "diary.md",
 }
-FOLDERS = ("guides", "reference", "measurements")  # in docs/
+FOLDERS = ("guides", "reference")  # in docs/
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
 # The beginnings of pages, and their weights in the search; the first one that matches counts.
 # Guides come first: the library has headings of one word, such as docx, which the search prefers.
@@ -34,7 +35,7 @@ BOOSTS = {
     "guides/": 8,
     "tutorials/": 2,
     "api/": 0.001,
-    "measurements/": 0.2,
+    "diary.md": 0.2,
     "design.md": 0.2,
 }
 # Pages that list others, which the navigation leaves out: title, introduction, and their pages.
@@ -46,12 +47,6 @@ LISTS = {
             *("reference/translator.md", "reference/preparation.md", "reference/configuration.md"),
             *("reference/signatures.md", "reference/onnx.md", "api/index.md"),
         ],
-    ),
-    "measurements.md": (
-        "Measurements",
-        "What was measured, with dates, machines and commands. [Results](guides/results.md) has "
-        "the most important figures. [The paper's tables and ours](tables.md) are side by side.",
-        ["measurements/"],
     ),
 }
 PROGRAMS = [
@@ -73,7 +68,8 @@ def main() -> None:
     for page, text in pages.items():
         (TARGET / page).parent.mkdir(parents=True, exist_ok=True)
         (TARGET / page).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-    for file in [*ROOT.glob("docs/*.*"), ROOT / "docs" / "site" / "site.css"]:
+    pictures = [file for file in ROOT.glob("docs/*.*") if file.suffix != ".md"]
+    for file in [*pictures, ROOT / "docs" / "site" / "site.css"]:
         shutil.copy(file, TARGET)
     shutil.copytree(ROOT / "docs" / "examples", TARGET / "examples")
 

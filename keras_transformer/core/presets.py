@@ -59,7 +59,7 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "dropout": 0.1,
         "attention_dropout": 0.1,
     },
-    # Not in the paper: base with newer layers (docs/measurements/modern.md). Gated networks have as
+    # Not in the paper: base with newer layers (docs/diary.md). Gated networks have as
     # many parameters with two thirds of d_ff, here rounded to a multiple of 16.
     "modern": {
         "d_ff": 1360,

@@ -44,14 +44,15 @@ MADE_BY_README = ("runs/mine", "runs/quickstart")
 MINE, DATA = "runs/mine/model", "runs/mine/data"
 # Page -> folders that its commands read but do not make: copies of folders that README's make.
 COPIES = {
+    "docs/diary": {
+        "runs/multi30k/model": MINE,
+        "runs/multi30k/data": DATA,
+        "runs/mix/model": MINE,
+    },
     "guides/little-data": {"runs/en-de/model": MINE, "runs/de-en/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
     "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
     "guides/search": {"runs/mine/other": MINE},
-    "measurements/decoding": {"runs/multi30k/model": MINE},
-    "measurements/documents": {"runs/mix/model": MINE},
-    "measurements/recipes": {"runs/multi30k/data": DATA},
-    "measurements/transfer": {"own": DATA},
 }
 # A block with one of these words is not run, and why.
 BLOCKS_NOT_RUN = {
@@ -157,7 +158,7 @@ def pages() -> dict[str, list[Block]]:
     found = {README: blocks_of(ROOT / "README.md")}
     found["CONTRIBUTING"] = blocks_of(ROOT / "CONTRIBUTING.md")
     # The other pages of the reference have no commands.
-    for pattern in ("guides/*.md", "measurements/*.md", "reference/formats.md"):
+    for pattern in ("diary.md", "guides/*.md", "reference/formats.md"):
         for file in sorted((ROOT / "docs").glob(pattern)):
             found[f"{file.parent.name}/{file.stem}"] = blocks_of(file)
     return {page: blocks for page, blocks in found.items() if blocks}

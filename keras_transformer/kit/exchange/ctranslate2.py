@@ -180,7 +180,7 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
     # Alignments are the mean over all heads (0) in the best single layer: CTranslate2 uses one,
-    # search/alignment.py the last two (docs/measurements/decoding.md).
+    # search/alignment.py the last two (docs/diary.md).
     num_layers = len(model.decoder.layers)
     layer = -2 if config.norm == "pre" and num_layers > 1 else -1
     alignment = {"alignment_layer": layer, "alignment_heads": 0}

@@ -21,7 +21,7 @@ class LayerFigures(NamedTuple):
     growth: dict[str, tuple[float, float]]  # layer -> exponents of n and d in its measured time
 
 
-# Measured on two cores of an EPYC at 5deef84 (docs/measurements/paper.md), with r = 64 and k = 5.
+# Measured on two cores of an EPYC at 5deef84 (docs/diary.md), with r = 64 and k = 5.
 LAYERS = {
     "Self-Attention": LayerFigures("self-attention", {"self-attention": (1.94, 1.32)}),
     "Recurrent": LayerFigures("recurrent", {"LSTM": (0.94, 1.70), "GRU": (0.96, 1.75)}),
@@ -42,7 +42,7 @@ PARSING_DATA = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supe
 NOTE_1 = """\
 Paths are counted (paper/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
 side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. The time was measured with
-k = 5 and r = 64 (docs/measurements/paper.md)."""
+k = 5 and r = 64 (docs/diary.md)."""
 NOTE_2 = """\
 Model FLOPs: the matrix products for 25,000 tokens per side and step, in sentences of 25, with
 37,000 ids; a step is three forward passes. Share: of the 9.5 TFLOP/s that each GPU sustains."""

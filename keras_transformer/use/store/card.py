@@ -114,7 +114,7 @@ class ModelCard:
 
     def flat(self) -> dict[str, Any]:
         """Returns the card as one JSON object, as servers and web pages show it."""
-        fields = dataclasses.asdict(self)
+        fields = {**dataclasses.asdict(self), "hardly_trained": self.hardly_trained}
         description, decoding = fields.pop("description"), fields.pop("decoding")
         checkpoint = fields.pop("checkpoint") or {}
         has_data = description["vocabulary"] is not None

@@ -11,7 +11,7 @@ from keras_transformer.use.translate.answers import Translation
 
 _code = re.compile(rf"(?:{CODE_PATTERN})?")
 # How much log-probability per subword a sentence may lose by forced terms. Most sentences that lose
-# more are spoiled: docs/measurements/terms.md.
+# more are spoiled: docs/diary.md.
 MAX_LOSS = 0.75
 
 

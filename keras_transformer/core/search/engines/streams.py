@@ -2,7 +2,7 @@
 
 Most decoding operations are so small that two threads spend more time waiting for each other than
 working. Two batches on one thread each do not wait: on two cores they take a third less time
-(docs/measurements/decoding.md). A single sentence is faster on one thread, too.
+(docs/diary.md). A single sentence is faster on one thread, too.
 """
 
 import math

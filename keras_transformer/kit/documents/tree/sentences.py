@@ -1,7 +1,7 @@
 """Splits text into sentences, and sentences that are too long for a model.
 
 sentencex knows the abbreviations and quotation marks of some hundred languages; its results are
-corrected where news text showed clear errors (docs/measurements/documents.md).
+corrected where news text showed clear errors (docs/diary.md).
 """
 
 import re
