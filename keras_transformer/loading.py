@@ -1,4 +1,7 @@
-"""`keras_transformer.load`: a translator for a trained model in any format."""
+"""`keras_transformer.load`: a translator for a trained model in any format.
+
+The type depends on the model's files, which no overload can tell. So there is also `load_parser`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

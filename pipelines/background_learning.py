@@ -1,4 +1,8 @@
-"""Learns a server's corrections in the background, into the model with which it translates."""
+"""Learns a server's corrections in the background, into the model with which it translates.
+
+Translations go on meanwhile. TensorFlow updates one variable at a time, so one of them may use
+weights from before and from after a correction, which differ little.
+"""
 
 import contextlib
 import threading

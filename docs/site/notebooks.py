@@ -7,6 +7,9 @@ The text is what is edited. It is written as a notebook without outputs, docs/no
 and run in full; the outputs are kept in runs/notebooks, for the site. If the code has not changed
 since then, it does not run again, unless you remove that file. NOTEBOOK_STEPS in the environment
 makes the trainings shorter.
+
+Notebooks have no outputs: with them, git grew by up to 1.2 MB at a time, and showed those of
+earlier code.
 """
 
 import os

@@ -6,6 +6,9 @@ links become links among pages; the programs describe their flags; the pages of 
 modules whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
 
     python docs/site/pages.py
+
+Pages are plain Markdown, so another generator can take over: Material for MkDocs gets bug fixes
+only until May 2027, and Zensical, its successor, reads the same mkdocs.yml.
 """
 
 import os

@@ -4,6 +4,9 @@ TensorFlow names a file after the computation and the shapes of its inputs, so m
 shape share programs. The folder is named after what the file's name leaves out: the version, the
 processor, the GPUs and their driver, and XLA's options. If a file cannot be read or written,
 TensorFlow does not compile.
+
+So a folder is used only if a file of 4 MB can be written. After a failure, all files are removed,
+and the function is traced once more, as TensorFlow remembers its error.
 """
 
 import contextlib

@@ -4,6 +4,9 @@ Training text mostly consists of whole, clean sentences. A model that has seen n
 capitals, titles, typos, sentences without a full stop and single words. A small share of such pairs
 helps (Bogoychev et al. 2023, arXiv 2311.14838). In the same way, a model learns to use a
 terminology from copies with terms in their source (term_annotation.py).
+
+Copies are records, the same in every epoch, so that an epoch is a function of the files.
+(OpusTrainer, Bogoychev et al. 2023, arXiv 2311.14838, samples new ones in each epoch.)
 """
 
 import dataclasses

@@ -7,6 +7,10 @@ workers, and after repeated work.
 
 Every worker must have this package, and must find the text and the data directory at the same paths
 as the program that starts the pipeline. Text files are read in parallel.
+
+Beam only moves pairs: one GroupByKey brings the pieces of a block to a worker, a second one the
+positions of a shard's groups. Files get their final names when they are complete, so repeated work
+changes nothing. The workers need a shared folder.
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""The files in a data directory: their names, the text of its splits, and checks for damage."""
+"""The files in a data directory: their names, the text of its splits, and checks for damage.
+
+Damage is named, not repaired: TensorFlow stops reading a file at its first bad record, so skipping
+that would lose most of the file.
+"""
 
 import contextlib
 import os

@@ -6,6 +6,10 @@ vocabulary; to encode the pairs. To add pairs with terms, it is read once more.
 All files are written into a work folder, and moved to the data directory when they are complete,
 metadata.json last. So a data directory is whole or not there, and an interrupted preparation leaves
 only its work folder, which the next one removes.
+
+Files are written into a folder inside the data directory, on the same disk or in the same bucket,
+where Beam's workers reach it. An interrupted preparation begins again: 4.5 million pairs take three
+minutes, and resuming was a fifth of the code.
 """
 
 import errno

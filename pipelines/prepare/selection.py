@@ -1,6 +1,10 @@
 """Selects training pairs: filters for noisy text, duplicates, weights of files.
 
 Pairs are selected first, so that the vocabulary and all shards are based on the same pairs.
+
+Selection comes before everything else and gives each pair a number, how often it occurs in an
+epoch. So vocabulary and shards are byte for byte those of text that other tools have cleaned.
+Weights repeat records: reading a shard several times would mix a small corpus unevenly.
 """
 
 import dataclasses

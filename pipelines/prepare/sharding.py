@@ -7,6 +7,10 @@ equally likely, and any sequence of records is a fair sample of a corpus in any 
 
 All random numbers depend only on the seed and the number of the block or shard, so the shards do
 not depend on the order of the work or the number of workers. A file that exists is complete.
+
+Text is encoded in threads of one process: one that imports TensorFlow holds 0.6 GB, and
+SentencePiece releases Python's global lock. Shards are equal byte for byte for any number of
+threads.
 """
 
 import dataclasses

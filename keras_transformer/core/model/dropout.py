@@ -1,4 +1,8 @@
-"""Dropout that draws a different mask on each replica, with half the random bits."""
+"""Dropout that draws a different mask on each replica, with half the random bits.
+
+A replica's number is added to the first word of the seed. The second word counts calls: adding the
+number there would repeat an earlier mask of another replica.
+"""
 
 import keras
 from keras import ops

@@ -1,4 +1,7 @@
-"""Attention masks: boolean, True where a query may attend to a key (section 3.2.3)."""
+"""Attention masks: boolean, True where a query may attend to a key (section 3.2.3).
+
+Keras would cast a float mask to a layer's dtype, and -1e9 in float16 is minus infinity.
+"""
 
 from keras import ops
 

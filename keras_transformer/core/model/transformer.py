@@ -1,4 +1,9 @@
-"""The Transformer of Figure 1 as a functional keras.Model."""
+"""The Transformer of Figure 1 as a functional keras.Model.
+
+The model consists of Keras' own layers, so LoRA, quantization and initializers come with them.
+Every layer gets the padding mask of the source explicitly: Keras' implicit masks would hide an id 0
+in the middle of a target, unlike the search. The causal mask hides the padding of targets.
+"""
 
 import dataclasses
 

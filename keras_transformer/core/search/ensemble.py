@@ -2,6 +2,8 @@
 
 Their probabilities are averaged at every step. An Ensemble has the methods of a CompiledModel, so a
 search need not know which of the two it calls.
+
+fairseq and Sockeye average probabilities, too; Marian adds log probabilities.
 """
 
 import math

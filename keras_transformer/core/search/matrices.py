@@ -3,6 +3,11 @@
 Rows, [R, D], are multiplied by a matrix W, [D, E]. If the embeddings are tied, the matrix that
 computes logits is also the embedding matrix, with a column for each token: `look_up` returns
 columns as vectors.
+
+TensorFlow's public int8 operation converts the layout of a matrix for each product, has one scale
+for it, and has no kernel without oneDNN; hence the private one. Weights have 7 bits, as processors
+without VNNI add two products of 8 bits in 16. Each row has its own scale, so its result does not
+depend on other rows.
 """
 
 from pathlib import Path

@@ -2,6 +2,10 @@
 
 Before each step, a restriction lists the tokens that must not extend an alive hypothesis. The log
 probabilities of all others stay the model's own.
+
+Tokens are forbidden after normalization, so log probabilities stay the model's own, as in fairseq.
+Each step compares phrases from the start, without state, so hypotheses can be reordered, and
+sentences can leave the batch. A phrase has the vocabulary's segmentation alone.
 """
 
 import numpy as np

@@ -9,6 +9,13 @@ where A is initialized at random, B starts at zero, and only A and B are trained
 and normalizations stay unchanged. An adapter's checkpoints contain its matrices, their optimizer
 moments and the random states, but not W_0. To use an adapter, its updates are added to the weights
 of its base, which gives a model like any other.
+
+The paper adapts only queries and values (section 4.2). Here, more than half of a stack's weights
+are in feed-forward networks, and rank 8 for all matrices is still small. Embeddings have no
+adapter, as one matrix serves both texts and the softmax. Keras computes the sum above in each step,
+so an adapter saves memory, but almost no computation. A base is identified by its configuration and
+weights, so that two imports of a model are the same base. An adapter is no base: its weights would
+be sums, which another machine may round differently.
 """
 
 import dataclasses

@@ -7,6 +7,10 @@ checkpoint has, and nothing else is ever removed.
 
 No file lists all checkpoints: a run's checkpoints are those with records in the folder. Records are
 read without TensorFlow.
+
+A record has the fingerprint of the model's configuration. Shapes do not reveal the number of heads,
+the kind of positions or norm_epsilon, so with a changed config.json, translations would be wrong
+without warning.
 """
 
 import contextlib

@@ -3,6 +3,7 @@
 TensorFlow stores a checksum for every tensor; if a checkpoint is damaged, training resumes from the
 previous one. Every variable of the model and the optimizer, including dropout's random states, is
 saved by its index in `model.variables`, together with the position in the shuffled data.
+(tf.train.Checkpoint finds none of a functional model's variables by itself.)
 """
 
 from pathlib import Path

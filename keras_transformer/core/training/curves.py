@@ -6,6 +6,10 @@ the most important charts.
 
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
 "resumed", "step": ..., and its values}. Values that are not finite are null.
+
+There are few groups, because TensorBoard opens only the first two. It orders event files by the
+time in their names, and would hide a resumed run if the clock had been set back, so files are
+numbered.
 """
 
 import contextlib

@@ -6,6 +6,10 @@ a position, y its label and lse = log sum exp(l),
 
     smoothed = -sum_v q_v (l_v - lse) = lse - (1 - epsilon) l_y - epsilon mean(l)
     d smoothed / d l = softmax(l) - q
+
+Losses are in nats per token. Not holding all logits adds half to the speed of a step, with the
+memory in docs/diary.md. The blocks of rows are unrolled, because keras.ops.scan needs outputs with
+the shape of the carry under TensorFlow.
 """
 
 import math

@@ -1,4 +1,9 @@
-"""Adam as in section 5.3, and Muon, for gradients already summed over the replicas."""
+"""Adam as in section 5.3, and Muon, for gradients already summed over the replicas.
+
+An update is a tf.cond on the global norm of the gradients, on each replica's own copy of the
+variables. Keras' LossScaleOptimizer would add a second condition, and does not count skipped steps.
+Only the training loop uses these classes; `fit` takes Keras' own.
+"""
 
 from collections import defaultdict
 from typing import NamedTuple

@@ -1,4 +1,9 @@
-"""The state of a run, the decisions between its steps, and the sums over its last steps."""
+"""The state of a run, the decisions between its steps, and the sums over its last steps.
+
+A checkpoint holds these sums, too, so that the next point of the curves covers all its steps after
+an interruption. Minutes count from the end of the first step, as compilation is not training, by a
+monotonic clock.
+"""
 
 import dataclasses
 import math

@@ -3,6 +3,11 @@
 TrainingStep reads from top to bottom: `run` takes several steps, `_step` takes one on all replicas,
 `_replica_step` is one replica's part in it, `_gradients` and `_losses` are the backward and forward
 passes over its rows.
+
+The loss is divided by the tokens of the global batch, before the backward pass. Keras averages over
+replicas, which gives more weight to the tokens of a replica with few of them; and a scaled sum over
+thousands of tokens would overflow in float16. As every replica reads the same batch, batches do not
+depend on the number of replicas, and the plain iterator can be saved, unlike a distributed one.
 """
 
 import math

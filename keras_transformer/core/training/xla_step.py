@@ -1,4 +1,10 @@
-"""The training step compiled by XLA, for packed batches, which all have the same shape."""
+"""The training step compiled by XLA, for packed batches, which all have the same shape.
+
+XLA compiles each shape anew: with batches padded to ten shapes, each took 80 s on an H200.
+Compilation runs in a thread, as Python handles signals only between TensorFlow's calls. A signal
+then ends the run without this step; one to a single worker interrupts all, as none can take the
+step without the others.
+"""
 
 import tensorflow as tf
 

@@ -6,6 +6,9 @@ Marian models use the same codes.
 
 M2M-100 and NLLB-200 need the source's code, too, as the second id: ">>de<< >>en<< A man rides a
 bike." There, the decoder reads the target's code (TransformerConfig.decoder_reads_code).
+
+A code is a control symbol of a SentencePiece model, and in WordPiece a line that matches no word,
+so a code inside a text never becomes this id.
 """
 
 import re

@@ -5,6 +5,9 @@
 The three marks are ids of the source vocabulary that no text is encoded as, so a user who types
 "<term>" gets letters. Marks and targets are inserted into encoded sources: pipelines/ does it for
 training, and translate/ for translation.
+
+Marks are inserted into ids, not into text, so no text can forge one, and every engine of ids
+translates with terms.
 """
 
 import itertools

@@ -2,6 +2,9 @@
 
 The splitting is reversible: a single space between two words of letters is part of neither, and
 decoding restores it; every other space is a character "▁" in a word.
+
+For 120,000 real and random lines, ids, texts and word numbers equal those of TF-Text's operations.
+RE2, in a graph, and the package regex may differ in characters that Unicode added after version 14.
 """
 
 import functools

@@ -7,6 +7,12 @@ search/compiled_model.py, whose functions have similar names.
 
 Axis letters are those in keras_transformer/__init__.py; R = B K are rows, the hypotheses of all
 sentences, and P positions.
+
+A converter would convert the graphs of the search, whose operations no other runtime has. Here,
+callers search in a few lines, with the cache and the rows that continue as inputs, and move no
+tensors. int8 weights have 7 bits, so that sums of two products fit into 16 bits, and each column
+has a scale; onnxruntime's quantizer gives a tied matrix one. Inputs have one scale for all rows, so
+results depend slightly on the rest of a batch.
 """
 
 import numpy as np

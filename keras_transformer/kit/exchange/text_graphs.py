@@ -4,6 +4,9 @@ The graphs take string [B] and return a dict of tensors whose first axis is B, w
 text, string [], is a batch of one. Texts are UTF-8, and are truncated to the limits in the options.
 They call the graphs on ids from search/engines/graphs.py, in batches of similar length. In a
 process with this package, a Translator does the same, and more, in Python.
+
+Only an export handles text inside a graph, and only sentences, as TensorFlow Serving needs it.
+Documents, prefixes and alignments are in Python, around the graphs of ids.
 """
 
 from collections.abc import Callable

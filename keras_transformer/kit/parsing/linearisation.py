@@ -8,6 +8,9 @@
 A model may emit any sequence. It is always read as a tree over exactly the sentence's words, in
 order. The n-th word token stands for the n-th word, unless words are kept: then the tokens are
 aligned with the sentence, so that one mistake does not shift all later words.
+
+With words in the target, an error has only local effects; with tags or XX, one missing word shifts
+all that follow (docs/diary.md).
 """
 
 import dataclasses

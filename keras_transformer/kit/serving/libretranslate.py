@@ -2,6 +2,9 @@
 
 Its translation requests share a path with this server's own, and are recognized by their fields:
 `q`, `source` and `target`.
+
+Its clients send fields that it does not know, so a misspelled field is not reported. With `auto`,
+only the model's languages are detected: in short texts, a detector of 140 finds any of them.
 """
 
 import dataclasses

@@ -1,4 +1,9 @@
-"""Runs the web application on a socket until it is stopped."""
+"""Runs the web application on a socket until it is stopped.
+
+The default limits depend on the address: on loopback, the only sender is the owner, who may have a
+book to translate; elsewhere, no request may keep the model for an hour. On many cores, a proxy
+distributes requests to several servers.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,8 @@
-"""Locks for folders that only one process at a time may write to."""
+"""Locks for folders that only one process at a time may write to.
+
+Remote folders have no lock: object stores have none, and TensorFlow cannot create a file only if it
+does not exist. A warning asks for one process at a time.
+"""
 
 import contextlib
 import os

@@ -4,6 +4,9 @@ A step's batch has the new correction, a random sample of earlier ones, and a ba
 the model was trained on (experience replay, Rolnick et al. 2019, arXiv 1811.11682). Half of the
 sample is from the last few corrections, which have been repeated least. Only an adapter is trained
 (LoRA, adapters.py); the model's own weights stay unchanged.
+
+The learning rate is constant, as the stream of corrections has no end. Without the training text,
+all texts get worse (docs/diary.md).
 """
 
 import math

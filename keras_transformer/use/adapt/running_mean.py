@@ -1,4 +1,8 @@
-"""A running mean of variables in training, which varies less than their last values."""
+"""A running mean of variables in training, which varies less than their last values.
+
+An adapter's A and B have a mean each, so that the mean is an adapter, too. Learning goes on from
+the last values.
+"""
 
 import contextlib
 from collections.abc import Iterator, Sequence

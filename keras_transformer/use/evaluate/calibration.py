@@ -4,6 +4,10 @@ The regression learns from two kinds of translations: the model's own, of which 
 chrF counts as bad; and copies with errors that a search seldom makes, but a person must be warned
 of, such as a missing clause. The copies only shape the weights: the probabilities are fitted to the
 model's own translations.
+
+Planted errors teach the weights what a search seldom does: without them, 40% of repeated words went
+unnoticed. A second fit of scale and bias keeps the probabilities those of the model's own
+translations.
 """
 
 import random

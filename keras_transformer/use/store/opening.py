@@ -1,6 +1,10 @@
 """What is at a path: the one place that asks.
 
 Reads config.json or the card of an export, and neither weights nor TensorFlow.
+
+Opening reads one JSON file and imports no TensorFlow, so programs check their flags against it.
+`load` returns the card with the engine, as the parameters and the checkpoint are known only with
+the weights.
 """
 
 import dataclasses

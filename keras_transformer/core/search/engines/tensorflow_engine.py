@@ -1,6 +1,9 @@
 """TensorFlow's engine, for models in this process and for exports.
 
 It calls a model's graphs, or an export's signatures, which have the same names.
+
+Later batches of a size that memory did not hold are divided before anything is called: a GPU tries
+for ten seconds before it gives up.
 """
 
 import sys

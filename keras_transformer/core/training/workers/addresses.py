@@ -1,4 +1,8 @@
-"""The addresses of the workers in a training run, from TF_CONFIG or Slurm."""
+"""The addresses of the workers in a training run, from TF_CONFIG or Slurm.
+
+SlurmClusterResolver sorts node10 before node9, while Slurm ranks tasks by number. So a worker looks
+up its own node and local number in TensorFlow's list, and ignores SLURM_PROCID.
+"""
 
 import dataclasses
 import os

@@ -4,6 +4,9 @@ TensorFlow sums gradients over all workers. Everything else that depends on a cl
 disk is decided by worker 0, the chief. The others read its decisions from the key-value store of
 TensorFlow's coordination service, which the chief runs. A single-process run uses a LoneWorker
 instead.
+
+The store keeps floats exact, works after a worker has died, and can be read with a time limit, so
+that signals are noticed while waiting. A sum over all workers would block each main thread.
 """
 
 import _thread

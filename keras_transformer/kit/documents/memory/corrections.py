@@ -4,6 +4,9 @@ The file is the truth: a correction is added to what it holds at that moment, an
 program adds or removes counts from the next `refresh`. It is replaced atomically, under a lock
 beside it (`.NAME.lock`). Programs that do not know the lock, such as those for translators, are
 noticed by the date, the size and the number of the file: it is then read again.
+
+There is no database beside the file that could differ from it. A corrected unit moves to the end,
+as the last translation of a sentence counts.
 """
 
 import os

@@ -7,6 +7,8 @@ the placeholders of the sentence:
 
 A sentence that is not in the memory may resemble one that is: a fuzzy match. Its similarity is
 1 - d / n, with the Levenshtein distance d and the length n of the longer sentence, in characters.
+
+Fuzzy matches are only shown: adapting one to another sentence is the translator's work.
 """
 
 import math

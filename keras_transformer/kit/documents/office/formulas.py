@@ -1,4 +1,8 @@
-"""Texts that formulas of a spreadsheet depend on."""
+"""Texts that formulas of a spreadsheet depend on.
+
+If the heading of an Excel table were translated, it would no longer match the table, which Excel
+calls damage.
+"""
 
 import re
 from collections.abc import Iterable

@@ -2,6 +2,9 @@
 
 Everything outside the translated pieces is copied, so it can only be damaged by a translation that
 is not well-formed by itself, or that ends an element which began before it.
+
+A program that damages a document and reports success is worse than one that leaves a part
+untranslated.
 """
 
 import hashlib

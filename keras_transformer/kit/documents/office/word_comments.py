@@ -2,6 +2,8 @@
 
 All comments are in one member of the archive. A document without it gets one, with its type in
 [Content_Types].xml and its relationship to the main member.
+
+Comments are on paragraphs, as Word cannot nest ranges in links and fields.
 """
 
 import re

@@ -11,6 +11,9 @@ a document, such as a comment, is not translated either: browsers do not show it
 `lang` stays.
 
 A page may be XML, which has no named entities such as &nbsp;: then text is written as XML.
+
+tree-sitter's grammar takes `a < b` for a tag, loses spaces, and finds no tags after an error;
+html.parser gives no positions, and changes in patch releases.
 """
 
 import html

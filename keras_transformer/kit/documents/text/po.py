@@ -4,6 +4,9 @@ A translation is written into the empty msgstr, and no other byte changes. A plu
 singular in the first form and its plural in all others, or in the only one. Fuzzy and obsolete
 entries contain human translations, and stay. Inline reStructuredText (roles, literals, references),
 as in Sphinx catalogues, is not language. An entry with a doubtful translation is flagged as fuzzy.
+
+polib treats text as a path if such a file exists, and drops entries that it cannot read; its writer
+and Babel's wrap lines again.
 """
 
 import dataclasses

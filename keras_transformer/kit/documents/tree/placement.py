@@ -22,6 +22,10 @@ insertions. It maintains these invariants:
 - Each element and each insertion of the sentence is placed once, except that an element that only
   formats its words is dropped if no unit is left that is aligned to them, and a subscript or a
   superscript if the units aligned to it do not have its text. The content stays.
+
+If no word is left for bold, it would end up on a wrong one, so it is dropped. A link or a tracked
+change has a purpose on a neighbouring word, too. Without any alignment, a position is a better
+guess than nothing.
 """
 
 import math
