@@ -27,6 +27,7 @@ from keras_transformer.support.files.replacing import write_file
 if TYPE_CHECKING:
     from keras_transformer.use.translate.translator import Translator
 
+# Steps, not minutes: with a time limit, the scores depended on the machine.
 STEPS, PAPER_STEPS = 3600, 3000
 
 FLAGS = flags.FLAGS

@@ -4,9 +4,9 @@ The page is that of serving/, with translator.js in place of its server: worker.
 two ONNX graphs, in ONNX Runtime's WebAssembly. `model.json` holds the model's facts for the page,
 and lists its files.
 
-SentencePiece's own code for the browser would be another WebAssembly module; vocabulary.js gives
-the same ids in 320 lines. The page uses one thread: more need headers that GitHub Pages and others
-do not send.
+SentencePiece's own code for the browser would be another WebAssembly module. 320 lines here give
+the same ids, compared for 70,000 lines of text with seven vocabularies. The page uses one thread:
+more need headers that GitHub Pages and others do not send.
 """
 
 import base64
