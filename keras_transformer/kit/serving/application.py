@@ -32,6 +32,7 @@ from keras_transformer.kit.serving.document_service import (
 )
 from keras_transformer.kit.serving.errors import check, shown
 from keras_transformer.kit.serving.file_store import FileStore
+from keras_transformer.kit.serving.joint_translation import JointTranslation, size_of
 from keras_transformer.kit.serving.libretranslate import (
     FileAnswer,
     SettingsAnswer,
@@ -47,8 +48,9 @@ from keras_transformer.kit.serving.libretranslate import (
     with_sources,
 )
 from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.kit.serving.metrics import metrics_text
 from keras_transformer.kit.serving.middleware import Middleware, json_response, origin_of
-from keras_transformer.kit.serving.model_calls import ModelCalls
+from keras_transformer.kit.serving.model_calls import BATCH_SENTENCES, ModelCalls
 from keras_transformer.kit.serving.openapi import Route
 from keras_transformer.kit.serving.requests import (
     Documents,
@@ -73,6 +75,8 @@ if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait 
 
 MATCHES = 3  # sentences in the translation memory that resemble a text, at most
 FILE_TYPE = "application/octet-stream"  # for documents, which browsers then save as files
+METRICS_TYPE = "text/plain"  # of Prometheus, in this version:
+METRICS_VERSION = "version=0.0.4; charset=utf-8"
 
 Answer = TypeVar("Answer")
 
@@ -91,7 +95,7 @@ class Service:
 
     Attributes:
         http: counts requests and errors.
-        calls: the queues of the model; that for sentences counts them and their batches.
+        calls: the queues of the model.
         documents: number of texts of any length translated so far.
     """
 
@@ -111,13 +115,20 @@ class Service:
         self.terminologies = terminologies or {}
         self.limits = limits
         self.http = Middleware(host_names, cors_origin)
-        self.calls = ModelCalls(translator.translate, limits)
         self.documents = 0
         self._documents = DocumentService(translator, limits)
+        self._joint = JointTranslation(translator.translate, self._documents, self._terms)
+        self._single_sentences = 0  # translated for one request at a time
+        self.calls = ModelCalls(self._joint, limits)
         self._languages = translator.card.languages
         self._codes = list(client_codes(self._languages).values())
         self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
+
+    @property
+    def sentences(self) -> int:
+        """The number of sentences translated so far, also those of documents."""
+        return self._joint.sentences + self._single_sentences
 
     def application(self, routes: Iterable[Route]) -> web.Application:
         """Makes the application that aiohttp runs.
@@ -142,6 +153,19 @@ class Service:
     async def health(self, request: web.Request) -> web.Response:
         """Reports that the server is up."""
         return json_response({"status": "ok"})
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Returns counts for monitoring."""
+        text = metrics_text(
+            self.http.counts,
+            self.sentences,
+            self.documents,
+            self.calls.joint.calls,
+            self.calls.waiting(),
+        )
+        return web.Response(
+            body=text.encode(), headers={"Content-Type": f"{METRICS_TYPE}; {METRICS_VERSION}"}
+        )
 
     async def model(self, request: web.Request) -> web.Response:
         """Returns facts about the model, and the request limits."""
@@ -175,8 +199,9 @@ class Service:
         if options:  # a prefix or phrases may not suit the model
             work = functools.partial(self.translator.translate, texts, **options)
             answers = await self.calls.call(self.calls.single, work, error_status=400)
+            self._single_sentences += len(texts)
         else:
-            answers = await self.calls.submit(self.calls.sentences, texts)
+            answers = await self.calls.submit(self.calls.joint, texts)
         translations = []
         for answer in answers:
             best = answer[: request.n_best]
@@ -210,6 +235,7 @@ class Service:
         work = functools.partial(self._documents.translate_sentences, request, terms)
         translation, rows, counts = await self._call_for_document(work, terms)
         self.documents += 1
+        self._single_sentences += counts.sentences
         sentences = [sentence_fields(row) for row in rows]
         return {"translation": translation, **count_fields(counts), "sentences": sentences}
 
@@ -232,8 +258,13 @@ class Service:
         """Returns the translations of each text of LibreTranslate clients, best first."""
         for part in parts:
             self._check_target(part.texts, part.to)
-        translated = [await self._translate_documents(part) for part in parts]
-        return [row for part in translated for row in part.rows]
+        rows = []
+        for part in parts:
+            if size_of(part) <= BATCH_SENTENCES:
+                rows += await self._translate_jointly(part)
+            else:
+                rows += (await self._translate_documents(part)).rows
+        return rows
 
     async def _detected(self, documents: Documents) -> list[dict[str, Any]]:
         """Returns the detectedLanguage of each text."""
@@ -362,9 +393,15 @@ class Service:
     async def _call_for_document(
         self, work: Callable[[], Answer], terms: dict[str, str] | None
     ) -> Answer:
-        """Translates a document; required terms may not fit into its sentences."""
-        status = 400 if terms else 500
-        return await self.calls.call(self.calls.single, work, error_status=status)
+        """Translates a document in a call of its own."""
+        return await self.calls.call(self.calls.single, work, _status_with(terms))
+
+    async def _translate_jointly(self, documents: Documents) -> list[list[str]]:
+        """Translates short documents, together with those of other requests."""
+        status = _status_with(self._terms(documents.terminology))
+        (rows,) = await self.calls.submit(self.calls.joint, [documents], status)
+        self.documents += len(documents.texts)
+        return rows
 
     async def _translate_documents(self, documents: Documents) -> TranslatedDocuments:
         """Translates documents within the time limit."""
@@ -377,11 +414,17 @@ class Service:
         finally:
             given_up.set()  # the time is over, or the client has gone
         self.documents += len(documents.texts)
+        self._single_sentences += translated.counts.sentences
         return translated
 
     def _attention_body(self, source: str, target: str) -> bytes:
         """Computes attention as JSON; this is slow, and must not run in the event loop."""
         return attention_body(self.translator.attention(source, target))
+
+
+def _status_with(terms: dict[str, str] | None) -> int:
+    """Returns the status for a document's InputError: terms may not fit into its sentences."""
+    return 400 if terms else 500
 
 
 def detect_all(texts: list[str], languages: list[str]) -> list[list[detection.Detected]]:

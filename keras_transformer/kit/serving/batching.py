@@ -13,39 +13,49 @@ class Batcher:
     """Calls `function` in a thread, one call at a time, with the items of all waiting requests.
 
     While a call runs, requests queue for the next one. They are taken in order of arrival and are
-    never split. If a call fails, only the requests in it fail.
+    never split. If a call for several requests fails, each is called alone, so that an error only
+    concerns its own request.
 
     Args:
         function: takes a list of items, and returns as many answers.
-        batch_items: maximum number of items in a call, unless a single request has more.
-        waiting: maximum number of requests that may wait for their call.
+        batch_size: maximum size of a call, unless a single request is larger.
+        most_waiting: maximum number of requests that may wait for their call.
+        size_of: the size of an item.
 
     Attributes:
         calls: number of calls so far.
-        items: number of items in them.
     """
 
     def __init__(
-        self, function: Callable[[list[Any]], Sequence[Any]], batch_items: int, waiting: int
+        self,
+        function: Callable[[list[Any]], Sequence[Any]],
+        batch_size: int,
+        most_waiting: int,
+        size_of: Callable[[Any], int] = lambda item: 1,
     ):
         self._function = function
-        self._batch_items = batch_items
-        self._waiting = waiting
+        self._batch_size = batch_size
+        self._most_waiting = most_waiting
+        self._size_of = size_of
         self._jobs: dict[asyncio.Future, list[Any]] = {}  # answers: items, as they came
         self._work: asyncio.Task | None = None
         self.calls = 0
-        self.items = 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for their call."""
+        return len(self._jobs)
 
     async def submit(self, items: list[Any]) -> list[Any]:
         """Returns the answers to `items`; cancellation removes the request from the queue.
 
         Raises:
-            asyncio.QueueFull: if `waiting` requests are already waiting.
+            asyncio.QueueFull: if `most_waiting` requests are already waiting.
             Exception: whatever the call raised.
         """
         if not items:
             return []
-        if len(self._jobs) >= self._waiting:
+        if self.waiting >= self._most_waiting:
             raise asyncio.QueueFull
         answers = asyncio.get_running_loop().create_future()
         self._jobs[answers] = items
@@ -67,19 +77,18 @@ class Batcher:
     def _take_jobs(self) -> dict[asyncio.Future, list[Any]]:
         """Takes the longest-waiting jobs, as many as fit into a call."""
         taken = {}
-        count = 0
+        size = 0
         for answers, items in list(self._jobs.items()):
-            if taken and count + len(items) > self._batch_items:
+            size += sum(map(self._size_of, items))
+            if taken and size > self._batch_size:
                 break
             taken[answers] = self._jobs.pop(answers)
-            count += len(items)
         return taken
 
     async def _answer(self, jobs: dict[asyncio.Future, list[Any]]) -> None:
-        """Makes one call, and passes each request its own answers, or the call's error."""
+        """Makes one call, and passes each request its own answers; after an error, one for each."""
         items = [item for own in jobs.values() for item in own]
         self.calls += 1
-        self.items += len(items)
         try:
             results = iter(await asyncio.to_thread(self._function, items))
             for answers, own in jobs.items():
@@ -87,6 +96,10 @@ class Batcher:
                 if not answers.done():  # cancelled
                     answers.set_result(own_results)
         except Exception as error:
-            for answers in jobs:
-                if not answers.done():
+            waiting = {answers: own for answers, own in jobs.items() if not answers.done()}
+            if len(jobs) == 1:
+                for answers in waiting:
                     answers.set_exception(error)
+                return
+            for answers, own in waiting.items():
+                await self._answer({answers: own})

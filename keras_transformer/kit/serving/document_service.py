@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from keras_transformer.kit.documents.formats import read_document
@@ -44,9 +45,12 @@ class DocumentService:
             self._translator.require_calibration("review_below", review_below)
 
     def translations_of(
-        self, documents: Documents, terms: dict[str, str] | None, given_up: threading.Event
+        self,
+        documents: Documents,
+        terms: dict[str, str] | None,
+        given_up: threading.Event | None = None,
     ) -> "TranslatedDocuments":
-        """Translates documents.
+        """Translates documents, whose sentences are searched together.
 
         When `given_up` is set, the sentences that are left are not translated, and an error is
         raised.
@@ -60,26 +64,32 @@ class DocumentService:
             counts=counts,
             confidence=documents.review_below > 0,
         )
+        first = translators[0]
+        opened = [
+            self._opened(text, documents, first.language, first.target) for text in documents.texts
+        ]
+        parts = [part for document in opened for part in document.parts]
+        translated = [until(given_up, each.translate(parts)) for each in translators]
         rows, left = [], Counter()
-        for text in documents.texts:
-            first = translators[0]
-            document = document_of(
-                text,
-                documents.format,
-                first.language,
-                first.target,
-                self._limits.markup,
-                documents.review_below,
-            )
+        for text, document in zip(documents.texts, opened, strict=True):
+            own = [islice(each, len(document.parts)) for each in translated]
             if isinstance(text, bytes):
-                self._limits.check_texts(["".join(one.text for one in document.segments)])
-            translations = [until(given_up, each.translate(document.parts)) for each in translators]
-            if isinstance(text, bytes):
-                rows.append([b"".join(document.written(parts)) for parts in translations])
+                rows.append([b"".join(document.written(each)) for each in own])
             else:
-                rows.append(["".join(parts) for parts in translations])
+                rows.append(["".join(each) for each in own])
             left.update(document.left)
         return TranslatedDocuments(rows, counts, dict(+left))
+
+    def _opened(
+        self, text: str | bytes, documents: Documents, language: str, target: str | None
+    ) -> Document:
+        """Reads one of the documents, which may be an archive with too much text."""
+        document = document_of(
+            text, documents.format, language, target, self._limits.markup, documents.review_below
+        )
+        if isinstance(text, bytes):
+            self._limits.check_texts(["".join(one.text for one in document.segments)])
+        return document
 
     def translate_sentences(
         self, request: DocumentRequest, terms: dict[str, str] | None
@@ -93,10 +103,10 @@ class DocumentService:
         return *translator.translate_sentences(document.parts), counts
 
 
-def until(given_up: threading.Event, parts: Iterator[str]) -> Iterator[str]:
+def until(given_up: threading.Event | None, parts: Iterator[str]) -> Iterator[str]:
     """Yields the parts of a translation; raises an error when nobody waits for it any longer."""
     for part in parts:
-        if given_up.is_set():
+        if given_up is not None and given_up.is_set():
             raise RequestError(504, "nobody waits for the translation")
         yield part
 

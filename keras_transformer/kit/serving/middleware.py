@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from keras_transformer.kit.serving.errors import as_refusal, shown
+from keras_transformer.kit.serving.metrics import RequestCounts
 from keras_transformer.kit.serving.openapi import JSON_TYPE
 from keras_transformer.kit.serving.requests import ANY_ORIGIN, allows, check_sender
 from keras_transformer.kit.serving.responses import encoded
@@ -33,15 +34,13 @@ class Middleware:
         cors_origin: origin of other pages that may call the server; "*" for all, None for none.
 
     Attributes:
-        requests: number of requests answered so far.
-        errors: number of those that were rejected or failed.
+        counts: of the requests answered so far.
     """
 
     def __init__(self, host_names: frozenset[str] | None, cors_origin: str | None):
         self.host_names = host_names
         self.cors_origin = cors_origin
-        self.requests = 0
-        self.errors = 0
+        self.counts = RequestCounts()
 
     @web.middleware
     async def report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -56,12 +55,12 @@ class Middleware:
             refusal = as_refusal(error, request)
             message = str(refusal)
             response = json_response({"error": message}, refusal.status, refusal.headers)
-            self.errors += 1
-        self.requests += 1
+        seconds = time.monotonic() - started
+        self.counts.add(path_of(request), response.status, seconds)
         response.headers.update({**HEADERS, **self.cors_headers(request)})
         path = request.raw_path.partition("?")[0]  # clients may send their texts behind it
-        what = f"{request.method} {shown(path)} {response.status}"
-        LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
+        what = f"{client_of(request)} {request.method} {shown(path)} {response.status}"
+        LOG.info("%s in %.3f s %s", what, seconds, message)
         return response
 
     @web.middleware
@@ -89,6 +88,23 @@ class Middleware:
         if self.cors_origin is None or not allows(self.cors_origin, origin):
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+
+
+def path_of(request: web.Request) -> str:
+    """Returns the path of the endpoint, as in its route; "other" if there is none."""
+    resource = request.match_info.route.resource
+    return "other" if resource is None else resource.canonical
+
+
+def client_of(request: web.Request) -> str:
+    """Returns the client's address for the log; that of a proxy's client, if the proxy names it.
+
+    Only a proxy on this machine is believed.
+    """
+    address = request.remote or "unknown"
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    is_proxy = address in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+    return shown(forwarded) if is_proxy and forwarded else address
 
 
 def origin_of(request: web.Request) -> str:

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from keras_transformer.kit.serving.batching import Batcher
 from keras_transformer.kit.serving.errors import RequestError
+from keras_transformer.kit.serving.joint_translation import size_of
 from keras_transformer.kit.serving.limits import Limits
 from keras_transformer.support.errors import InputError
 
-BATCH_SENTENCES = 64  # in one model call
+BATCH_SENTENCES = 64  # in one model call, about
 
 Answer = TypeVar("Answer")
 
@@ -19,25 +20,30 @@ class ModelCalls:
     """The queues of a server's calls, each of which has a thread while it has work.
 
     Args:
-        translate: translates sentences.
+        translate: translates sentences and short documents; see joint_translation.py.
         limits: the limits on requests.
 
     Attributes:
-        sentences: translates sentences of several requests at once, and counts them.
+        joint: translates the sentences and short documents of several requests at once.
         single: calls functions for one request at a time, so that an error concerns only that one;
-            translations with options, and documents.
+            translations with options, and long documents.
         attentions, detections, memory: the same, for work that need not wait for translations.
     """
 
-    def __init__(self, translate: Callable[[list[str]], Sequence[Any]], limits: Limits):
+    def __init__(self, translate: Callable[[list[Any]], Sequence[Any]], limits: Limits):
         self._limits = limits
-        self.sentences = Batcher(translate, BATCH_SENTENCES, limits.max_waiting)
+        self.joint = Batcher(translate, BATCH_SENTENCES, limits.max_waiting, size_of)
         self.single = Batcher(call_all, 1, limits.max_waiting)
         self.attentions = Batcher(call_all, 1, limits.max_waiting)
         self.detections = Batcher(call_all, 1, limits.max_waiting)
         self.memory = Batcher(call_all, 1, limits.max_waiting)
         self._running = 0
         self._last_end = time.monotonic()
+
+    def waiting(self) -> dict[str, int]:
+        """Returns the number of requests that wait in each queue."""
+        queues = {name: value for name, value in vars(self).items() if isinstance(value, Batcher)}
+        return {name: queue.waiting for name, queue in queues.items()}
 
     def idle_seconds(self) -> float:
         """Returns the time since the last call ended; 0 while calls run. Any thread may ask."""

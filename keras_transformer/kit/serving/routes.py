@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from keras_transformer.kit.serving.application import FILE_TYPE, Service
+from keras_transformer.kit.serving.application import FILE_TYPE, METRICS_TYPE, Service
 from keras_transformer.kit.serving.corrections import (
     CorrectionAnswer,
     CorrectionRequest,
@@ -86,6 +86,8 @@ ROUTES = (
     file_route("/figure.js", "kit/figures/figure.js", "text/javascript", "Its figure."),
     file_route("/figure.css", "kit/figures/figure.css", "text/css", "The style of its figure."),
     Route("GET", "/healthz", Service.health, "Whether the server is up.", HealthAnswer),
+    Route("GET", "/health", Service.health, "LibreTranslate: the same.", HealthAnswer),
+    Route("GET", "/metrics", Service.metrics, "Counts in the format of Prometheus.", METRICS_TYPE),
     Route("GET", "/openapi.json", description, "This description.", dict),
     Route(
         "GET",

@@ -85,8 +85,8 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
         host: the name that `listening` was made with.
 
     Returns:
-        {"requests", "errors" (those rejected or failed), "sentences" and "batches" (for sentence
-        requests), "documents" (texts of any length), "seconds"}.
+        {"requests", "errors" (those rejected or failed), "sentences" (also those of documents),
+        "batches" (of several requests), "documents" (texts of any length), "seconds"}.
 
     Raises:
         InputError: if the model's weights are not finite, or it does not support terminologies.
@@ -113,10 +113,10 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
         LOG.warning("everyone who can reach this server can change its corrections")
     asyncio.run(_serve(service, listening, host))
     return {
-        "requests": service.http.requests,
-        "errors": service.http.errors,
-        "sentences": service.calls.sentences.items,
-        "batches": service.calls.sentences.calls,
+        "requests": service.http.counts.requests,
+        "errors": service.http.counts.errors,
+        "sentences": service.sentences,
+        "batches": service.calls.joint.calls,
         "documents": service.documents,
         "seconds": round(time.monotonic() - started, 3),
     }

@@ -13,6 +13,7 @@ class AnswerCounts:
         review_below: the confidence below which an answer counts as doubtful.
 
     Attributes:
+        sentences: number of answers.
         truncated: number of texts that exceeded the model's limit.
         unfinished: number of answers that reached their length limit.
         from_memory: number of answers from a translation memory.
@@ -22,6 +23,7 @@ class AnswerCounts:
 
     def __init__(self, review_below: float = 0.0):
         self.review_below = review_below
+        self.sentences = 0
         self.truncated = 0
         self.unfinished = 0
         self.from_memory = 0
@@ -31,6 +33,7 @@ class AnswerCounts:
     def add(self, answers: Iterable[Translation]) -> None:
         """Adds the best answers to further texts."""
         for answer in answers:
+            self.sentences += 1
             self.truncated += answer.truncated
             self.unfinished += answer.unfinished
             self.from_memory += answer.from_memory

@@ -144,6 +144,7 @@ class FakeTranslator:
             def translate(texts, aligned):
                 counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
+                counts.sentences += len(texts)
                 judged = self.confidences if confidence else {}
                 counts.doubtful += sum(judged.get(text, 1) < counts.review_below for text in texts)
                 counts.without_terms += sum(text in self.lacking for text in texts)

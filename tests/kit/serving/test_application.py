@@ -388,7 +388,7 @@ def test_failing_model(translator, caplog, error, message):
             assert await answer.json() == {"error": message}
         translator.before_call = lambda: None
         assert (await client.post("/translate", json={"text": "a"})).status == 200
-        return service.http.requests, service.http.errors
+        return service.http.counts.requests, service.http.counts.errors
 
     assert served(translator, scenario) == (3, 2)
     assert all(record.exc_info is None for record in caplog.records)
@@ -402,7 +402,7 @@ def test_concurrent_requests_are_translated_together(translator):
             assert (await client.get("/healthz")).status == 200, "the model does not hold it up"
             posts = [client.post("/translate", json={"text": f"{i}"}) for i in range(8)]
             others = [asyncio.create_task(post) for post in posts]
-            while len(service.calls.sentences._jobs) < 8:
+            while len(service.calls.joint._jobs) < 8:
                 await asyncio.sleep(0)
             go_on.set()
             answers = await asyncio.gather(first, *others)
@@ -439,7 +439,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
             assert slow.status == 504
             assert "60 seconds" in (await slow.json())["error"]
             waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
-            while not service.calls.sentences._jobs:
+            while not service.calls.joint._jobs:
                 await asyncio.sleep(0)
             patience = timeouts[-1]
             refused = await client.post("/translate", json={"text": "refused"})

@@ -30,10 +30,10 @@ class Doubler:
         return [2 * number for number in numbers]
 
 
-def run(scenario, batch_items=10, waiting=10):
+def run(scenario, batch_size=10, waiting=10, size_of=lambda item: 1):
     """Runs `scenario(batcher, doubler)` in an event loop of its own."""
     doubler = Doubler()
-    batcher = Batcher(doubler, batch_items, waiting)
+    batcher = Batcher(doubler, batch_size, waiting, size_of)
     try:
         return asyncio.run(asyncio.wait_for(scenario(batcher, doubler), timeout=120))
     finally:
@@ -60,7 +60,7 @@ def test_requests_that_come_together_share_a_call():
         answers = await asyncio.gather(*await submitted(batcher, [1], [2, 3], [4]))
         assert answers == [[2], [4, 6], [8]]
         assert doubler.calls == [[1, 2, 3, 4]]
-        assert (batcher.calls, batcher.items) == (1, 4)
+        assert batcher.calls == 1
 
     run(scenario)
 
@@ -84,10 +84,20 @@ def test_requests_are_not_divided_and_keep_their_order():
         assert answers == [[2 * number for number in request] for request in requests]
         assert doubler.calls == [[1, 2], [3, 4, 5], [6, 7, 8, 9], [10]]
 
-    run(scenario, batch_items=3)
+    run(scenario, batch_size=3)
 
 
-def test_failing_call_fails_its_own_requests_only():
+def test_items_count_by_their_size():
+    async def scenario(batcher, doubler):
+        doubler.go_on.set()
+        requests = [[1, 2], [7], [3], [4]]
+        await asyncio.gather(*await submitted(batcher, *requests))
+        assert doubler.calls == [[1, 2], [7], [3, 4]]
+
+    run(scenario, batch_size=7, size_of=lambda number: number)
+
+
+def test_an_error_concerns_its_own_request_only():
     async def scenario(batcher, doubler):
         first = await in_call(batcher, doubler)
         others = await submitted(batcher, [-1], [2], [3, 4])
@@ -96,11 +106,12 @@ def test_failing_call_fails_its_own_requests_only():
         assert [str(answer) for answer in answers] == [
             "[0]",
             "negative: -1",
-            "negative: -1",
+            "[4]",
             "[6, 8]",
         ]
+        assert doubler.calls == [[0], [-1, 2], [-1], [2], [3, 4]]
 
-    run(scenario, batch_items=2)
+    run(scenario, batch_size=2)
 
 
 def test_answers_that_cannot_be_handed_out_fail_their_requests_only():
@@ -112,7 +123,7 @@ def test_answers_that_cannot_be_handed_out_fail_their_requests_only():
         assert [type(answer) for answer in answers] == [TypeError, list]
         assert await batcher.submit([2]) == [4]
 
-    run(scenario, batch_items=1)
+    run(scenario, batch_size=1)
 
 
 def test_full_queue():

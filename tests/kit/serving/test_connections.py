@@ -62,7 +62,7 @@ def test_headers_must_end_in_time(translator, first, begun):
             if all(end.done() for end in ends):
                 break
         assert all(end.done() for end in ends)
-        assert service.http.requests == (20 if first else 0)
+        assert service.http.counts.requests == (20 if first else 0)
         await asyncio.gather(*ends, return_exceptions=True)
 
     serving(translator, scenario, patience=None)

@@ -634,7 +634,7 @@ def test_documents_are_counted(translator):
         async with client_of(service) as client:
             for fields in ({"q": ["a", "b"]} | PAIR, {"document": "a"}, {"document": "a" * 10}):
                 await client.post("/translate", json=fields)
-        return service.documents, service.http.errors
+        return service.documents, service.http.counts.errors
 
     assert asyncio.run(run()) == (3, 1)
 
