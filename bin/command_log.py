@@ -26,6 +26,11 @@ def log_to_stderr() -> None:
     handler.python_handler.setStream(AboveBars())
 
 
+def log_dates() -> None:
+    """Adds the date to the time of each line, for programs that run for days."""
+    _Formatter.time_format = "%Y-%m-%d %H:%M:%S"
+
+
 def _is_shown(record: standard_logging.LogRecord) -> bool:
     """Whether a log record is this project's, an error, or requested."""
     verbose = logging.get_verbosity() >= logging.DEBUG
@@ -36,13 +41,15 @@ def _is_shown(record: standard_logging.LogRecord) -> bool:
 class _Formatter(logging.PythonFormatter):
     """Log lines as "12:34:56 message"; with --verbosity=1, those of absl with files and threads."""
 
+    time_format = "%H:%M:%S"
+
     def format(self, record: standard_logging.LogRecord) -> str:
         if logging.get_verbosity() >= logging.DEBUG:
             return super().format(record)
         is_information = record.levelno <= standard_logging.INFO
         level = "" if is_information else f"{record.levelname.lower()}: "
         message = standard_logging.Formatter.format(self, record)
-        return f"{self.formatTime(record, '%H:%M:%S')} {level}{message}"
+        return f"{self.formatTime(record, self.time_format)} {level}{message}"
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import dataclasses
 from absl import flags
 from command_files import terms_of
 from command_flags import define_flags, flag_values
+from command_log import log_dates
 from command_model import (
     check_memory_flag,
     define_memory_flag,
@@ -72,6 +73,7 @@ def main():
         serve,
     )
 
+    log_dates()
     limits = Limits(**flag_values(Limits), prefix="--")
     check_cors_origin(FLAGS.cors_origin)
     check_memory_flag()

@@ -42,6 +42,7 @@ class BackgroundLearner:
         self._idle_seconds = idle_seconds
         self._version = 0  # of the corrections, up to which there is nothing left to learn
         self._known = self._coded(corrections.all())
+        self._learned = 0  # corrections that are not saved yet
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -49,7 +50,7 @@ class BackgroundLearner:
         try:
             while not self._stopped.wait(PAUSE_SECONDS):
                 self.learn_while_idle()
-            self._adaptation.save()
+            self._save()
         except (InputError, OSError) as error:
             logging.error("corrections are no longer learnt: %s", error)
 
@@ -61,7 +62,7 @@ class BackgroundLearner:
         """Learns until there is a request or nothing new; then saves in the second case."""
         while self._idle_seconds() >= IDLE_SECONDS and not self._stopped.is_set():
             if not self.learn_next():
-                self._adaptation.save()
+                self._save()
                 return
 
     def learn_next(self) -> bool:
@@ -74,9 +75,18 @@ class BackgroundLearner:
             if self._adaptation.learner.fits(source, target):
                 self._adaptation.learn({source: target})
                 self._adaptation.update(self._translator)
+                self._learned += 1
                 return True
         self._version = version
         return False
+
+    def _save(self) -> None:
+        """Saves what has been learned, and logs how much is new."""
+        self._adaptation.save()
+        if self._learned:
+            corrections = "a correction" if self._learned == 1 else f"{self._learned} corrections"
+            logging.info("learned %s, saved in %s", corrections, self._adaptation.adapter_dir)
+            self._learned = 0
 
     def _forget_removed(self) -> None:
         """Forgets corrections that were removed since this was called before.

@@ -88,7 +88,8 @@ def test_what_is_new_is_learnt_the_oldest_first(parts, caplog):
         np.testing.assert_array_equal(weight, value)
 
 
-def test_it_learns_while_there_are_no_requests(parts):
+def test_it_learns_while_there_are_no_requests(parts, caplog):
+    caplog.set_level("INFO")
     adaptation, _, corrections = parts
     for pair in PAIRS:
         corrections.add(*pair, DIRECTION)
@@ -103,6 +104,11 @@ def test_it_learns_while_there_are_no_requests(parts):
     times = iter([IDLE_SECONDS] * (len(PAIRS) + 1))
     learner.learn_while_idle()
     assert dict(adaptation.learner.learnt) == dict(PAIRS) and adaptation.checkpoint is not None
+    assert f"learned {len(PAIRS)} corrections, saved in {adaptation.adapter_dir}" in caplog.text
+    caplog.clear()
+    times = iter([IDLE_SECONDS])
+    learner.learn_while_idle()
+    assert "learned" not in caplog.text, "nothing new"
 
 
 def test_a_server_that_stops_while_it_is_busy_saves_what_it_has_learnt(parts, monkeypatch):

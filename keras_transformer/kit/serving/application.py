@@ -75,8 +75,8 @@ if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait 
 
 MATCHES = 3  # sentences in the translation memory that resemble a text, at most
 FILE_TYPE = "application/octet-stream"  # for documents, which browsers then save as files
-METRICS_TYPE = "text/plain"  # of Prometheus, in this version:
-METRICS_VERSION = "version=0.0.4; charset=utf-8"
+METRICS_TYPE = "text/plain"
+METRICS_HEADERS = {"Content-Type": f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
 
 Answer = TypeVar("Answer")
 
@@ -163,9 +163,7 @@ class Service:
             self.calls.joint.calls,
             self.calls.waiting(),
         )
-        return web.Response(
-            body=text.encode(), headers={"Content-Type": f"{METRICS_TYPE}; {METRICS_VERSION}"}
-        )
+        return web.Response(body=text.encode(), headers=METRICS_HEADERS)
 
     async def model(self, request: web.Request) -> web.Response:
         """Returns facts about the model, and the request limits."""

@@ -18,6 +18,7 @@ from keras_transformer.kit.serving import application, model_calls, responses
 from keras_transformer.kit.serving.application import Service
 from keras_transformer.kit.serving.document_service import language_in
 from keras_transformer.kit.serving.limits import Limits
+from keras_transformer.kit.serving.middleware import client_of as client_of_request
 from keras_transformer.support.errors import InputError
 from tests.kit.serving.conftest import translation
 from tests.kit.serving.running import client_of
@@ -364,9 +365,28 @@ def test_refusals(translator, caplog, method, path, request_options, status, nam
     assert headers["X-Content-Type-Options"] == "nosniff"
     lines = [record for record in caplog.records if record.name.startswith("keras_transformer")]
     assert len(lines) == 1 and lines[0].exc_info is None
-    assert "\n" not in lines[0].getMessage() and f" {status} " in lines[0].getMessage()
+    message = lines[0].getMessage()
+    assert "\n" not in message and re.match(rf"127\.0\.0\.1 {method} \S+ {status} in ", message)
     assert translator.calls == []
     assert status != 405 or headers["Allow"] in error
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "logged"),
+    [(None, "127.0.0.1"), ("10.0.0.1, 192.0.2.7", "192.0.2.7"), ("a\tb", "a\\tb")],
+)
+def test_the_log_has_the_client_of_a_proxy(translator, caplog, forwarded, logged):
+    caplog.set_level(logging.INFO, "keras_transformer")
+    headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
+    answer_to(translator, "GET", "/health", headers=headers)
+    (line,) = [each.getMessage() for each in caplog.records if "/health" in each.getMessage()]
+    assert line.startswith(f"{logged} GET /health 200 in ")
+
+
+@pytest.mark.parametrize(("peer", "logged"), [("127.0.0.1", "192.0.2.7"), ("10.0.0.9", "10.0.0.9")])
+def test_only_a_proxy_on_this_machine_is_believed(peer, logged):
+    request = types.SimpleNamespace(remote=peer, headers={"X-Forwarded-For": "192.0.2.7"})
+    assert client_of_request(request) == logged
 
 
 @pytest.mark.parametrize(
@@ -412,6 +432,91 @@ def test_concurrent_requests_are_translated_together(translator):
         assert len(translator.calls) == 2
 
     served(translator, scenario)
+
+
+LIBRE = {"source": "en", "target": "de"}
+
+
+def test_sentences_and_short_documents_share_a_call(translator):
+    bodies = [
+        {"text": "one"},
+        {"q": "A cat. A dog.", **LIBRE},
+        {"q": ["A cow.", "A cat."], **LIBRE},
+        {"text": "two"},
+    ]
+
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            first = asyncio.create_task(client.post("/translate", json={"text": "first"}))
+            assert await asyncio.to_thread(begun.wait, 60)
+            posts = [client.post("/translate", json=body) for body in bodies]
+            others = [asyncio.create_task(post) for post in posts]
+            while service.calls.joint.waiting < len(bodies):
+                await asyncio.sleep(0)
+            go_on.set()
+            await first
+            answers = [await (await other).json() for other in others]
+        best = BEST["text"]
+        assert answers[1] == {"translatedText": f"{best} {best}"}
+        assert answers[2] == {"translatedText": [best, best]}
+        assert [answers[index]["translations"] for index in (0, 3)] == [[[BEST]]] * 2
+        first, *joint = translator.calls
+        assert first == ["first"]
+        assert sorted(map(sorted, joint)) == [["A cat.", "A cow.", "A dog."], ["one", "two"]]
+        assert service.calls.joint.calls == 2
+        assert (service.sentences, service.documents) == (6, 3), "equal sentences count once"
+
+    served(translator, scenario)
+
+
+def test_a_long_document_has_a_call_of_its_own(translator):
+    async def scenario(client, service):
+        for sentences in (250, 1000):  # about 1,750 and 7,000 characters
+            await client.post("/translate", json={"q": "A cat. " * sentences, **LIBRE})
+        assert (service.calls.joint.calls, service.calls.single.calls) == (1, 1)
+
+    served(translator, scenario)
+
+
+def test_a_document_in_which_the_model_fails_is_the_only_one(translator):
+    def fail():
+        if any("bad" in text for text in translator.calls[-1]):
+            raise InputError("texts", "must be good", "bad")
+
+    async def scenario(client, service):
+        translator.before_call = fail
+        bodies = [{"q": text, **LIBRE} for text in ("A cat.", "bad.", "A dog.")]
+        posts = [client.post("/translate", json=body) for body in bodies]
+        return [answer.status for answer in await asyncio.gather(*posts)]
+
+    assert served(translator, scenario) == [200, 500, 200]
+
+
+def test_metrics(translator):
+    async def scenario(client, service):
+        for body in ({"text": "a"}, {"q": "A cat. A dog.", **LIBRE}, {"wrong": 1}):
+            await client.post("/translate", json=body)
+        for path in ("/health", "/absent", "/absent2"):
+            await client.get(path)
+        answer = await client.get("/metrics")
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        return await answer.text()
+
+    lines = served(translator, scenario).splitlines()
+    assert [line for line in lines if "requests_total{" in line] == [
+        'keras_transformer_requests_total{path="/health",status="200"} 1',
+        'keras_transformer_requests_total{path="/translate",status="200"} 2',
+        'keras_transformer_requests_total{path="/translate",status="400"} 1',
+        'keras_transformer_requests_total{path="other",status="404"} 2',
+    ]
+    assert "keras_transformer_sentences_total 3" in lines
+    assert "keras_transformer_documents_total 1" in lines
+    assert "keras_transformer_batches_total 2" in lines
+    assert 'keras_transformer_request_seconds_count{path="/translate"} 3' in lines
+    assert 'keras_transformer_waiting_requests{queue="joint"} 0' in lines
+    types = [line for line in lines if line.startswith("# TYPE")]
+    assert "# TYPE keras_transformer_requests_total counter" in types
+    assert "# TYPE keras_transformer_request_seconds summary" in types
 
 
 @pytest.fixture
