@@ -64,3 +64,12 @@ def test_every_stage_is_that_of_a_command(instructions):
         assert "--file docs/examples/Dockerfile" in command
         targets |= set(re.findall(r"--target (\S+)", command))
     assert targets == {"runtime"} and targets <= names
+
+
+def test_every_image_runs_as_a_user_and_is_asked_for_its_health(instructions):
+    entries = [number for number, (word, _) in enumerate(instructions) if word == "ENTRYPOINT"]
+    for number in entries:
+        last = dict(instructions[number - 2 : number])
+        assert last["USER"] == ["translator"] and "/health')" in last["HEALTHCHECK"][-1]
+    users = [words for word, words in instructions if word == "RUN" and words[0] == "useradd"]
+    assert [words[-1] for words in users] == ["translator"]

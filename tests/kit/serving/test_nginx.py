@@ -39,7 +39,8 @@ http {{
 
 def configured(folder, port, server_port, changed):
     """Writes the configuration and a certificate."""
-    (guide,) = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    guide = "".join(blocks)
     for old, new in {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "/etc/ssl/": f"{folder}/",
@@ -121,6 +122,30 @@ def test_the_proxy_limits_what_a_client_may_send(translator, tmp_path):
 
     statuses = proxied(translator, tmp_path, scenario)
     assert set(statuses) == {200, 503} and statuses.count(200) >= 20
+
+
+def test_programs_need_a_key_which_has_a_rate(translator, tmp_path):
+    async def scenario(client):
+        async def status_of(url="/translate", **headers):
+            headers["Host"] = f"api.{NAME}"
+            body = {"q": "A cat.", "source": "en", "target": "de"}
+            return (await client.post(url, json=body, headers=headers)).status
+
+        key = "3d1fa7c2-change-it"
+        assert await status_of() == 401
+        assert await status_of(**{"X-API-Key": "another"}) == 401
+        assert await status_of(f"/translate?api_key={key}") == 200
+        return await asyncio.gather(*(status_of(**{"X-API-Key": key}) for _ in range(60)))
+
+    statuses = proxied(translator, tmp_path, scenario)
+    assert set(statuses) == {200, 503} and statuses.count(200) >= 15
+
+
+def test_metrics_stay_inside(translator, tmp_path):
+    async def scenario(client):
+        return (await client.get("/metrics")).status
+
+    assert proxied(translator, tmp_path, scenario) == 403
 
 
 @pytest.mark.parametrize(("allowed", "status"), [("192.0.2.0/24", 403), ("127.0.0.1", 404)])
