@@ -73,22 +73,21 @@ class DecoderLayer(TransformerLayer):
         return_attention_scores=False,
         training=None,
     ):
-        x = inputs
-
-        sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
-        attended, self_weights = self.self_attention(
-            sublayer_input,
+        x, self_weights = self.residual(
+            inputs,
+            self.self_attention,
+            self.self_attention_dropout,
+            self.self_attention_norm,
             use_causal_mask=True,
             query_segments=segments,
             return_attention_scores=True,
             training=training,
         )
-        attended = self.self_attention_dropout(attended, training=training)
-        x = self.norm_if_post(self.self_attention_norm, x + attended)
-
-        sublayer_input = self.norm_if_pre(self.cross_attention_norm, x)
-        attended, cross_weights = self.cross_attention(
-            sublayer_input,
+        x, cross_weights = self.residual(
+            x,
+            self.cross_attention,
+            self.cross_attention_dropout,
+            self.cross_attention_norm,
             memory,
             value_mask=memory_mask,
             query_segments=segments,
@@ -96,17 +95,14 @@ class DecoderLayer(TransformerLayer):
             return_attention_scores=True,
             training=training,
         )
-        attended = self.cross_attention_dropout(attended, training=training)
-        x = self.norm_if_post(self.cross_attention_norm, x + attended)
-
-        sublayer_input = self.norm_if_pre(self.feed_forward_norm, x)
-        transformed = self.feed_forward(sublayer_input, training=training)
-        transformed = self.feed_forward_dropout(transformed, training=training)
-        x = self.norm_if_post(self.feed_forward_norm, x + transformed)
-
-        if return_attention_scores:
-            return x, self_weights, cross_weights
-        return x
+        x, _ = self.residual(
+            x,
+            self.feed_forward,
+            self.feed_forward_dropout,
+            self.feed_forward_norm,
+            training=training,
+        )
+        return (x, self_weights, cross_weights) if return_attention_scores else x
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -47,27 +47,24 @@ class EncoderLayer(TransformerLayer):
         self.feed_forward_norm.build(inputs_shape)
 
     def call(self, inputs, mask=None, segments=None, return_attention_scores=False, training=None):
-        x = inputs
-
-        sublayer_input = self.norm_if_pre(self.self_attention_norm, x)
-        attended, weights = self.self_attention(
-            sublayer_input,
+        x, weights = self.residual(
+            inputs,
+            self.self_attention,
+            self.self_attention_dropout,
+            self.self_attention_norm,
             query_mask=mask,
             query_segments=segments,
             return_attention_scores=True,
             training=training,
         )
-        attended = self.self_attention_dropout(attended, training=training)
-        x = self.norm_if_post(self.self_attention_norm, x + attended)
-
-        sublayer_input = self.norm_if_pre(self.feed_forward_norm, x)
-        transformed = self.feed_forward(sublayer_input, training=training)
-        transformed = self.feed_forward_dropout(transformed, training=training)
-        x = self.norm_if_post(self.feed_forward_norm, x + transformed)
-
-        if return_attention_scores:
-            return x, weights
-        return x
+        x, _ = self.residual(
+            x,
+            self.feed_forward,
+            self.feed_forward_dropout,
+            self.feed_forward_norm,
+            training=training,
+        )
+        return (x, weights) if return_attention_scores else x
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -1,5 +1,7 @@
 """The base class of encoder and decoder layers: their settings and sublayers."""
 
+import inspect
+
 import keras
 
 from keras_transformer.core.config import GATED, NORMS
@@ -111,28 +113,26 @@ class TransformerLayer(CompositeLayer):
             epsilon=self.norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
-    def norm_if_pre(self, norm: keras.layers.LayerNormalization, x):
-        """Returns a sublayer's input: with norm="pre", x after layer normalization."""
-        return norm(x) if self.norm == "pre" else x
+    def residual(self, x, sublayer, dropout, norm, *memory, training: bool | None, **options):
+        """Calls a sublayer with dropout, layer normalization and a residual connection.
 
-    def norm_if_post(self, norm: keras.layers.LayerNormalization, x):
-        """Returns a residual sum: with norm="post", after layer normalization."""
-        return norm(x) if self.norm == "post" else x
+        Args:
+            x: [B, T, D].
+            sublayer, dropout, norm: the sublayer, and those that belong to it.
+            memory: a second input of the sublayer, if any.
+            training: whether to apply dropout.
+            options: the sublayer's keyword arguments.
+
+        Returns:
+            [B, T, D], and the attention weights if `options` request them, else None.
+        """
+        options = {**options, "training": training}
+        output = sublayer(norm(x) if self.norm == "pre" else x, *memory, **options)
+        output, weights = output if "return_attention_scores" in options else (output, None)
+        x = x + dropout(output, training=training)
+        return norm(x) if self.norm == "post" else x, weights
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "d_ff": self.d_ff,
-            "value_dim": self.value_dim,
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation_dropout": self.activation_dropout,
-            "attention_window": self.attention_window,
-            "attention_bias": self.attention_bias,
-            "norm_epsilon": self.norm_epsilon,
-            "positions": self.positions,
-        }
+        arguments = inspect.signature(TransformerLayer.__init__).parameters.keys()
+        config = {name: getattr(self, name) for name in arguments if name in vars(self)}
+        return {**super().get_config(), **config}
