@@ -189,9 +189,9 @@ class Jax:
         """Makes the step; each row is one sentence."""
         import jax
         import keras
+        from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
 
         from keras_transformer.core.model.transformer import Transformer, shift_right
-        from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
         from keras_transformer.core.training.losses import projected_cross_entropy
 
         whole = Transformer(config, dtype=training.dtype_policy)

@@ -67,42 +67,26 @@ def shift_segments_right(target, segments):
     return ops.where(ops.equal(positions_in_segments(segments), 0), BOS_ID, shifted)
 
 
-def packed_states(model, source, target, training=None):
-    """Computes the decoder's output for packed rows, like `Transformer.states` for plain ones.
+def packed_inputs(source, target, has_codes: bool):
+    """Makes the inputs of `Transformer.packed_states`.
 
-    With `decoder_reads_code`, each source begins with its code, as in plain rows, and each target
-    begins with a 0, which makes room for the code in the decoder's input. There is no label at this
-    place.
+    With codes for the decoder (`decoder_reads_code`), each source begins with its code, as in plain
+    rows, and each target begins with a 0, which makes room for the code in the decoder's input.
+    There is no label at this place.
 
     Args:
-        model: a Transformer.
         source: int32 [B, S].
         target: int32 [B, T], not yet shifted right.
-        training: whether to apply dropout.
+        has_codes: whether sources begin with a code for the decoder.
 
     Returns:
-        [B, T, D].
+        The segments of both, int32 [B, S] and [B, T], and the decoder's input, int32 [B, T].
     """
     source_segments, target_segments = segment_ids(source), segment_ids(target)
     target_inputs = shift_segments_right(target, target_segments)
-    if model.config.decoder_reads_code:
-        source_segments, target_segments, target_inputs = _move_codes(
-            source, source_segments, target_inputs, target_segments
-        )
-    memory = model.source_positions(
-        model.embedding(source), segments=source_segments, training=training
-    )
-    memory = model.encoder(memory, segments=source_segments, training=training)
-    embeddings = model.target_positions(
-        model.target_embedding(target_inputs), segments=target_segments, training=training
-    )
-    return model.decoder(
-        embeddings,
-        memory,
-        segments=target_segments,
-        memory_segments=source_segments,
-        training=training,
-    )
+    if has_codes:
+        return _move_codes(source, source_segments, target_inputs, target_segments)
+    return source_segments, target_segments, target_inputs
 
 
 def _move_codes(source, source_segments, target_inputs, target_segments):

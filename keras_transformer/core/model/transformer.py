@@ -17,6 +17,7 @@ from keras_transformer.core.model.decoder import Decoder, DecoderLayer
 from keras_transformer.core.model.embedding import TokenEmbedding
 from keras_transformer.core.model.encoder import Encoder, EncoderLayer
 from keras_transformer.core.model.masks import padding_mask
+from keras_transformer.core.model.packing import packed_inputs
 from keras_transformer.core.model.positional_encoding import PositionalEncoding
 
 
@@ -198,8 +199,7 @@ class Transformer(keras.Model):
         if self.config.decoder_reads_code:
             source = source[:, 1:]
         mask = padding_mask(source)
-        embeddings = self.source_positions(self.embedding(source), training=training)
-        return self.encoder(embeddings, mask=mask, training=training), mask
+        return self._encode(source, mask=mask, training=training), mask
 
     def states(self, inputs, training=None):
         """Computes the decoder's output, from which the logits are computed.
@@ -218,10 +218,38 @@ class Transformer(keras.Model):
         memory, memory_mask = self.encode(source, training)
         if self.config.decoder_reads_code:
             target = with_code(target, source)
-        embeddings = self.target_embedding(target)
-        embeddings = self.target_positions(embeddings, training=training)
-        states = self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
+        states = self._decode(target, memory, memory_mask=memory_mask, training=training)
         return states[:, 1:] if self.config.decoder_reads_code else states
+
+    def packed_states(self, source, target, training=None):
+        """Computes the same for packed rows (packing.py): [B, T, D].
+
+        Args:
+            source: int32 [B, S].
+            target: int32 [B, T], not yet shifted right; see `packing.packed_inputs`.
+            training: whether to apply dropout.
+        """
+        source_segments, segments, target_inputs = packed_inputs(
+            source, target, self.config.decoder_reads_code
+        )
+        memory = self._encode(source, segments=source_segments, training=training)
+        return self._decode(
+            target_inputs,
+            memory,
+            segments=segments,
+            memory_segments=source_segments,
+            training=training,
+        )
+
+    def _encode(self, source, mask=None, segments=None, training=None):
+        x = self.embedding(source)
+        x = self.source_positions(x, segments=segments, training=training)
+        return self.encoder(x, mask=mask, segments=segments, training=training)
+
+    def _decode(self, target, memory, segments=None, training=None, **memory_masks):
+        x = self.target_embedding(target)
+        x = self.target_positions(x, segments=segments, training=training)
+        return self.decoder(x, memory, segments=segments, training=training, **memory_masks)
 
     def enable_lora(self, rank: int) -> None:
         """Freezes the matrices of all layers, and adds trainable low-rank matrices.

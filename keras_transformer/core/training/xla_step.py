@@ -9,7 +9,6 @@ step without the others.
 import tensorflow as tf
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
-from keras_transformer.core.model.packing import packed_states
 from keras_transformer.core.training.step import TrainingStep
 
 
@@ -42,5 +41,5 @@ class XlaTrainingStep(TrainingStep):
         Returns:
             The decoder's states [B T, D], and labels int32 [B T], 0 at padding.
         """
-        states = packed_states(self.model, source, target, training=True)  # [B, T, D]
+        states = self.model.packed_states(source, target, training=True)  # [B, T, D]
         return tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(target, [-1])

@@ -135,7 +135,7 @@ def test_packed_rows_have_the_losses_and_gradients_of_plain_ones(
     )
     source, target = packed(pairs, [3, 2, 1, 0, 3], length=40, has_codes=has_codes)
     found = losses_and_gradients(
-        model, lambda: packing.packed_states(model, source, target, training=True), target
+        model, lambda: model.packed_states(source, target, training=True), target
     )
     assert max(np.abs(gradient).max() for gradient in expected[2:]) > 1
     # Sinusoids are computed in float32, whose last bit depends on the place in a row.
@@ -153,7 +153,7 @@ def test_other_sentences_of_a_row_change_nothing():
     found = []
     for row in (pairs, others):
         source, target = packed(row, [3], length=30)
-        states = packing.packed_states(model, source, target)
+        states = model.packed_states(source, target)
         start = len(row[0][1])
         found.append(states[0, start : start + len(pairs[1][1])])
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
 
 from keras_transformer.core.config import TrainingConfig
-from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
 from keras_transformer.core.training.optimizer import make_optimizer
 
 
