@@ -189,10 +189,10 @@ class Jax:
         """Makes the step; each row is one sentence."""
         import jax
         import keras
-        from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
 
         from keras_transformer.core.model.transformer import Transformer, shift_right
         from keras_transformer.core.training.losses import projected_cross_entropy
+        from keras_transformer.core.training.optimizer import make_fit_optimizer
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # without the logits

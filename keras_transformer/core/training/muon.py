@@ -12,7 +12,12 @@ root mean square of an update's elements is that of Adam, `rms`, whatever its sh
 rate serves both.
 """
 
+from collections import defaultdict
+
+import keras
 import tensorflow as tf
+
+from keras_transformer.core.training.adam import FusedAdam, of_this_replica
 
 MOMENTUM = 0.95  # mu
 UPDATE_RMS = 0.2  # rms
@@ -54,3 +59,48 @@ def orthogonalize(matrices: tf.Tensor) -> tf.Tensor:
         squares = tf.matmul(x, x, transpose_b=True)  # X X^T
         x = a * x + tf.matmul(b * squares + c * tf.matmul(squares, squares), x)
     return tf.linalg.matrix_transpose(x) if is_tall else x
+
+
+class FusedMuon(FusedAdam):
+    """Muon for the matrices of a model's layers, and Adam for all other variables.
+
+    It computes the same updates as keras.optimizers.Muon, but those of all matrices of one shape
+    together. The arguments and the learning rate are those of FusedAdam.
+    """
+
+    def build(self, variables):
+        """Creates Adam's moments, Muon's momentums, and the loss scale for float16."""
+        matrices = [variable for variable in variables if is_hidden_matrix(variable)]
+        super().build([variable for variable in variables if not is_hidden_matrix(variable)])
+        self._matrix_momentums = self.add_optimizer_variables(matrices, "momentum")
+
+    def _update_all(self, grads, variables, rate):
+        pairs = list(zip(grads, variables, strict=True))
+        others = [pair for pair in pairs if not is_hidden_matrix(pair[1])]
+        matrices = [pair for pair in pairs if is_hidden_matrix(pair[1])]
+        super()._update_all([pair[0] for pair in others], [pair[1] for pair in others], rate)
+
+        directions, same_shape = defaultdict(list), defaultdict(list)
+        for (gradient, variable), momentum in zip(matrices, self._matrix_momentums, strict=True):
+            momentum = of_this_replica(momentum)
+            momentum.assign(MOMENTUM * momentum + gradient)
+            directions[variable.shape].append(gradient + MOMENTUM * momentum)
+            same_shape[variable.shape].append(of_this_replica(variable))
+        for shape, of_shape in same_shape.items():
+            updates = tf.unstack(rate * muon_updates(tf.stack(directions[shape])))
+            for variable, update in zip(of_shape, updates, strict=True):
+                variable.assign_sub(update)
+        return tf.constant(0)
+
+
+def keras_muon(learning_rate, beta_1, beta_2, epsilon, **options) -> keras.optimizers.Muon:
+    """Makes the same optimizer for `fit`, with the arguments of keras.optimizers.Adam."""
+    return keras.optimizers.Muon(  # its other defaults are those of this module
+        learning_rate,
+        adam_beta_1=beta_1,
+        adam_beta_2=beta_2,
+        epsilon=epsilon,
+        weight_decay=None,
+        adam_weight_decay=None,
+        **options,
+    )

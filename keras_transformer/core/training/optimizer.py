@@ -1,199 +1,57 @@
-"""Adam as in section 5.3, and Muon, for gradients already summed over the replicas.
+"""The optimizers, a row each: for the training loop, and for `fit` on any Keras backend."""
 
-An update is a tf.cond on the global norm of the gradients, on each replica's own copy of the
-variables. Keras' LossScaleOptimizer would add a second condition, and does not count skipped steps.
-Only the training loop uses these classes; `fit` takes Keras' own.
-"""
-
-from collections import defaultdict
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
-import tensorflow as tf
 
 from keras_transformer.core.config import TrainingConfig
-from keras_transformer.core.training.muon import MOMENTUM, is_hidden_matrix, muon_updates
+from keras_transformer.core.training.adam import FusedAdam
+from keras_transformer.core.training.muon import FusedMuon, keras_muon
 from keras_transformer.core.training.schedule import make_schedule
 
-FIRST_LOSS_SCALE = 2.0**15  # for float16
-UPDATES_TO_DOUBLE = 2000  # the scale doubles after this many consecutive finite updates
+
+class Optimizer(NamedTuple):
+    """Two classes, or functions with their arguments, that compute the same updates."""
+
+    for_loop: type[FusedAdam]
+    for_fit: Callable[..., keras.optimizers.Optimizer]
 
 
-class Update(NamedTuple):
-    """The outcome of FusedAdam.apply."""
-
-    gradient_norm: tf.Tensor  # float32 scalar, global norm of the unscaled, unclipped gradients
-    applied: tf.Tensor  # bool scalar; False if the norm was not finite and nothing was changed
-
-
-class FusedAdam(keras.optimizers.Adam):
-    """Adam for the training loop: on TensorFlow, for gradients already summed over the replicas.
-
-    It computes the same updates as keras.optimizers.Adam, the optimizer for `fit`, but with one
-    fused operation per parameter instead of ten, each of which reads and writes the whole
-    parameter. An update with non-finite gradients is skipped: parameters, moments and the
-    schedule's step stay unchanged.
-
-    Args:
-        learning_rate: a float or a keras.optimizers.schedules.LearningRateSchedule.
-        beta_1: decay of the first moment, section 5.3.
-        beta_2: decay of the second moment, section 5.3.
-        epsilon: added to the root of the second moment, section 5.3.
-        clip_norm: maximum global norm of the gradients; 0 for no limit.
-        scale_losses: whether to multiply the loss by a scale that keeps float16 gradients from
-            underflowing. A skipped update halves the scale.
-    """
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.98,
-        epsilon: float = 1e-9,
-        clip_norm: float = 0.0,
-        scale_losses: bool = False,
-    ):
-        super().__init__(learning_rate, beta_1, beta_2, epsilon)
-        self.schedule = learning_rate
-        self.clip_norm = clip_norm
-        self.scaled = scale_losses
-
-    def build(self, variables):
-        """Creates the moments for trainable variables, and the loss scale for float16."""
-        super().build(variables)
-        if self.scaled:
-            first = keras.initializers.Constant(FIRST_LOSS_SCALE)
-            self.loss_scale = self.add_variable((), initializer=first, name="loss_scale")
-            self.good_updates = self.add_variable((), dtype="int32", name="good_updates")
-
-    def scale_loss(self, loss):
-        """float32 scalar -> the same, times the loss scale for float16."""
-        return loss * self._scale()
-
-    def apply(self, grads, trainable_variables=None) -> Update:
-        """Updates the variables, unless a gradient is not finite.
-
-        Args:
-            grads: dense float32 gradients of the scaled loss, summed over the replicas.
-            trainable_variables: the variables that the optimizer was built for, in the same order.
-
-        Returns:
-            The gradients' norm, and whether the update was applied.
-        """
-        variables = trainable_variables or self._trainable_variables
-        scale = self._scale()
-        norm = tf.linalg.global_norm(grads) / scale
-        finite = tf.math.is_finite(norm)
-        factor = 1.0 / scale
-        if self.clip_norm:
-            factor *= tf.minimum(1.0, self.clip_norm / tf.maximum(norm, 1e-30))
-        if self.clip_norm or self.scaled:
-            grads = [gradient * factor for gradient in grads]
-        rate = tf.convert_to_tensor(self.learning_rate)
-        tf.cond(
-            finite,
-            lambda: self._update_all(grads, variables, rate),
-            lambda: tf.constant(0),
-        )
-        if self.scaled:
-            self._adapt_scale(finite)
-        return Update(norm, finite)
-
-    def last_rate(self):
-        """Returns the learning rate of the last update, float32; before it, that of the first."""
-        if not isinstance(self.schedule, keras.optimizers.schedules.LearningRateSchedule):
-            return tf.convert_to_tensor(self.learning_rate)
-        updates = tf.convert_to_tensor(self.iterations)
-        return self.schedule(tf.maximum(updates - 1, 0))
-
-    def _scale(self):
-        return _of_this_replica(self.loss_scale).read_value() if self.scaled else 1.0
-
-    def _update_all(self, grads, variables, rate):
-        """Updates parameters and moments; returns a constant, as a tf.cond branch must."""
-        step = tf.cast(_of_this_replica(self._iterations).assign_add(1), tf.float32)
-        slots = zip(grads, variables, self._momentums, self._velocities, strict=True)
-        for gradient, variable, momentum, velocity in slots:
-            tf.raw_ops.ResourceApplyAdam(
-                var=_of_this_replica(variable).handle,
-                m=_of_this_replica(momentum).handle,
-                v=_of_this_replica(velocity).handle,
-                beta1_power=self.beta_1**step,
-                beta2_power=self.beta_2**step,
-                lr=rate,
-                beta1=self.beta_1,
-                beta2=self.beta_2,
-                epsilon=self.epsilon,
-                grad=gradient,
-            )
-        return tf.constant(0)
-
-    def _adapt_scale(self, finite):
-        """Halves the scale after a skipped update; doubles it after many finite ones."""
-        good_updates = _of_this_replica(self.good_updates)
-        good_updates.assign(tf.where(finite, good_updates + 1, 0))
-        is_time_to_double = tf.equal(good_updates % UPDATES_TO_DOUBLE, 0)
-        growth = tf.where(is_time_to_double, 2.0, 1.0)
-        scale = _of_this_replica(self.loss_scale)
-        scale.assign(scale * tf.where(finite, growth, 0.5))
-
-
-class FusedMuon(FusedAdam):
-    """Muon for the matrices of a model's layers, and Adam for all other variables.
-
-    It computes the same updates as keras.optimizers.Muon, but those of all matrices of one shape
-    together. The arguments and the learning rate are those of FusedAdam.
-    """
-
-    def build(self, variables):
-        """Creates Adam's moments, Muon's momentums, and the loss scale for float16."""
-        matrices = [variable for variable in variables if is_hidden_matrix(variable)]
-        super().build([variable for variable in variables if not is_hidden_matrix(variable)])
-        self._matrix_momentums = self.add_optimizer_variables(matrices, "momentum")
-
-    def _update_all(self, grads, variables, rate):
-        pairs = list(zip(grads, variables, strict=True))
-        others = [pair for pair in pairs if not is_hidden_matrix(pair[1])]
-        matrices = [pair for pair in pairs if is_hidden_matrix(pair[1])]
-        super()._update_all([pair[0] for pair in others], [pair[1] for pair in others], rate)
-
-        directions, same_shape = defaultdict(list), defaultdict(list)
-        for (gradient, variable), momentum in zip(matrices, self._matrix_momentums, strict=True):
-            momentum = _of_this_replica(momentum)
-            momentum.assign(MOMENTUM * momentum + gradient)
-            directions[variable.shape].append(gradient + MOMENTUM * momentum)
-            same_shape[variable.shape].append(_of_this_replica(variable))
-        for shape, of_shape in same_shape.items():
-            updates = tf.unstack(rate * muon_updates(tf.stack(directions[shape])))
-            for variable, update in zip(of_shape, updates, strict=True):
-                variable.assign_sub(update)
-        return tf.constant(0)
-
-
-def _of_this_replica(variable):
-    """Returns the tf.Variable on the current replica."""
-    value = variable.value if isinstance(variable, keras.Variable) else variable
-    if isinstance(value, tf.distribute.DistributedValues):
-        return value._get_on_device_or_primary()
-    return value
+OPTIMIZERS = {  # by TrainingConfig.optimizer
+    "adam": Optimizer(FusedAdam, keras.optimizers.Adam),
+    "muon": Optimizer(FusedMuon, keras_muon),
+}
 
 
 def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
     """Builds the training loop's optimizer from a training configuration.
-
-    For fit, see `make_fit_optimizer`.
 
     Args:
         d_model: the width of the model, for equation 3.
         config: the optimizer, its learning rate schedule and the Adam settings.
         total_steps: the number of steps in the run, for a `decay` to zero: see make_schedule.
     """
-    kind = FusedMuon if config.optimizer == "muon" else FusedAdam
-    return kind(
-        make_schedule(d_model, config, total_steps),
-        beta_1=config.adam_beta_1,
-        beta_2=config.adam_beta_2,
-        epsilon=config.adam_epsilon,
+    return OPTIMIZERS[config.optimizer].for_loop(
+        **_arguments(d_model, config, total_steps),
         clip_norm=config.clip_norm,
         scale_losses=config.precision == "float16",
     )
+
+
+def make_fit_optimizer(
+    d_model: int, config: TrainingConfig, total_steps=None
+) -> keras.optimizers.Optimizer:
+    """Builds the same optimizer for `fit`; see `make_optimizer` for the arguments."""
+    return OPTIMIZERS[config.optimizer].for_fit(
+        **_arguments(d_model, config, total_steps), global_clipnorm=config.clip_norm or None
+    )
+
+
+def _arguments(d_model: int, config: TrainingConfig, total_steps) -> dict[str, Any]:
+    return {
+        "learning_rate": make_schedule(d_model, config, total_steps),
+        "beta_1": config.adam_beta_1,
+        "beta_2": config.adam_beta_2,
+        "epsilon": config.adam_epsilon,
+    }

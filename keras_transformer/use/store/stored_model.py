@@ -152,9 +152,9 @@ class StoredModel(abc.ABC):
         Raises:
             InputError: as for `restore`, and for an ensemble.
         """
-        from keras_transformer.core.training.fit_optimizer import make_fit_optimizer
         from keras_transformer.core.training.losses import LabelSmoothedCrossEntropy
         from keras_transformer.core.training.metrics import MaskedAccuracy, MaskedPerplexity
+        from keras_transformer.core.training.optimizer import make_fit_optimizer
 
         trained = self.restore()
         rule = "must be used with a single model, not with an ensemble"
