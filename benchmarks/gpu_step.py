@@ -282,8 +282,7 @@ class TensorFlow:
     def step(cls, config, training, source, target, row):
         import tensorflow as tf
 
-        from keras_transformer.core.training.step import zero_sums
-        from keras_transformer.core.training.xla_step import XlaTrainingStep
+        from keras_transformer.core.training.step import XlaTrainingStep, zero_sums
 
         strategy = cls.strategy or tf.distribute.get_strategy()
         step = XlaTrainingStep(config, training, strategy)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.support.fields import LARGEST_SEED
 from keras_transformer.support.files.paths import to_path
 from keras_transformer.support.files.replacing import write_file

@@ -8,8 +8,7 @@ from command_help import ADVANCED
 
 from keras_transformer.core.config import TrainingConfig
 from keras_transformer.core.presets import PRESETS
-from keras_transformer.core.training.device_config import DeviceConfig
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import DeviceConfig, LoopConfig
 from keras_transformer.support.xla_cache import default_folder, keep_programs
 
 FLAGS = flags.FLAGS

@@ -42,8 +42,7 @@ from pipelines.sources.pair_files import read_pairs
 if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
     from keras_transformer.core.training.checkpoint_files import CheckpointRecord
     from keras_transformer.core.training.checkpoints import CheckpointStore
-    from keras_transformer.use.adapt.correction_learner import Batch, CorrectionLearner
-    from keras_transformer.use.adapt.running_mean import RunningMean
+    from keras_transformer.use.adapt.correction_learner import Batch, CorrectionLearner, RunningMean
     from keras_transformer.use.translate.translator import Translator
 
 LEARNT_FILE = "learnt.tsv"  # in the adapter's directory: a source, a tab and its translation
@@ -237,8 +236,7 @@ def opened_adaptation(
     from keras_transformer.core.training.checkpoints import CheckpointStore
     from keras_transformer.core.training.step import TrainingStep
     from keras_transformer.core.training.strategy import make_repeatable, make_strategy
-    from keras_transformer.use.adapt.correction_learner import CorrectionLearner
-    from keras_transformer.use.adapt.running_mean import RunningMean
+    from keras_transformer.use.adapt.correction_learner import CorrectionLearner, RunningMean
 
     trained = stored.restore()
     base = Base(stored.path_of(trained.card.checkpoint), weights_fingerprint(trained.model))

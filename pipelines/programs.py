@@ -9,8 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
-from keras_transformer.core.training.device_config import DeviceConfig
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import DeviceConfig, LoopConfig
 from keras_transformer.support.errors import require
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on

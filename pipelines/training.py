@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.core.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.core.presets import preset as configurations_of
-from keras_transformer.core.training.device_config import DeviceConfig
-from keras_transformer.core.training.loop_config import LoopConfig
 from keras_transformer.core.training.model_directory import (
     Base,
     ModelDescription,
@@ -21,6 +19,7 @@ from keras_transformer.core.training.model_directory import (
     create_or_check,
     remove_unfinished_files,
 )
+from keras_transformer.core.training.run_config import DeviceConfig, LoopConfig
 from keras_transformer.core.vocabulary.language_codes import source_languages_of
 from keras_transformer.support.errors import InputError, lacks_memory, reason, require
 from keras_transformer.support.files.locks import locked

@@ -11,8 +11,8 @@ import keras_transformer as kt
 from keras_transformer.core.training.adapters import adapted_layers, weights_fingerprint
 from keras_transformer.core.training.checkpoint_weights import read_variables
 from keras_transformer.core.training.checkpoints import CheckpointStore
-from keras_transformer.core.training.loop_config import LoopConfig
 from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.kit.exchange import saved_model
 from keras_transformer.kit.exchange.marian import import_marian
 from keras_transformer.support.files.json_files import read_json, write_json

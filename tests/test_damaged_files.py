@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
-from keras_transformer.core.training.checkpoint_files import CheckpointInfo
+from keras_transformer.core.training.checkpoint_files import CheckpointInfo, StepSums
 from keras_transformer.core.training.checkpoints import CheckpointStore
 from keras_transformer.core.training.curves import _cut
 from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.core.training.run_state import RunState
-from keras_transformer.core.training.step_sums import StepSums
 from keras_transformer.kit.paper.tables import table_2, table_3, table_4
 from keras_transformer.kit.paper.trained_rows import measured_table, read_measured, trained_row
 from keras_transformer.support.errors import InputError

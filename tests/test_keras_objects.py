@@ -23,7 +23,7 @@ import keras_transformer as kt
 from keras_transformer.core.training.checkpoint_weights import read_checkpoint
 from keras_transformer.core.training.data import TrainingData
 from keras_transformer.core.training.loop import train
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from tests.keras_harness import (
     check_int8,
     check_layer,

@@ -106,7 +106,7 @@ def trained_run(prepared, made_once):
     """A model directory from `train_on`: two steps of a small model on `prepared`, seed 3."""
 
     def make(folder):
-        from keras_transformer.core.training.loop_config import LoopConfig
+        from keras_transformer.core.training.run_config import LoopConfig
         from pipelines.training import train_on
 
         settings = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}

@@ -269,10 +269,16 @@ plt.axis("off")
 plt.show()
 
 # %% [markdown]
-# In the library, the figure is a functional Keras model. These two methods are its two halves.
+# In the library, the figure is a functional Keras model. `encode` is its left half, and `states`
+# adds the right one.
 
 # %%
-show_source(kt.Transformer.encode, kt.Transformer.states)
+show_source(
+    kt.Transformer.encode,
+    kt.Transformer._encode,
+    kt.Transformer.states,
+    kt.Transformer._decode,
+)
 
 # %% [markdown]
 # <a id="stacks"></a>
@@ -285,12 +291,14 @@ show_source(kt.Transformer.encode, kt.Transformer.states)
 # $$\text{LayerNorm}(x + \text{Dropout}(\text{Sublayer}(x)))$$
 #
 # So a sublayer only has to learn what to change, and gradients reach the lowest layer through the
-# sums. Below are the two kinds of layer. With `norm="post"` they compute the equation above, as in
-# the paper. With `norm="pre"`, the *input* of each sublayer is normalized instead, which most
-# models do today (see [the end](#since)).
+# sums. Below are this connection and the two kinds of layer. With `norm="post"` they compute the
+# equation above, as in the paper. With `norm="pre"`, the *input* of each sublayer is normalized
+# instead, which most models do today (see [the end](#since)).
 
 # %%
-show_source(kt.EncoderLayer.call, kt.DecoderLayer.call)
+from keras_transformer.core.model.transformer_layer import TransformerLayer
+
+show_source(TransformerLayer.residual, kt.EncoderLayer.call, kt.DecoderLayer.call)
 
 # %% [markdown]
 # A stack calls its layers one after the other, and every layer of the decoder gets the same memory.
@@ -744,8 +752,6 @@ except kt.InputError as error:
 # and makes the sublayers.
 
 # %%
-from keras_transformer.core.model.transformer_layer import TransformerLayer
-
 show_source(
     TransformerLayer.__init__,
     TransformerLayer.make_attention,

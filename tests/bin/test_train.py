@@ -12,9 +12,8 @@ import pytest
 from absl import flags
 
 from keras_transformer.core.config import TrainingConfig
-from keras_transformer.core.training.device_config import DeviceConfig
-from keras_transformer.core.training.loop_config import LoopConfig
 from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.core.training.run_config import DeviceConfig, LoopConfig
 from keras_transformer.kit.exchange import saved_model
 from pipelines.prepare.preparation import PreparationConfig, prepare
 from pipelines.sources.files import FileSource

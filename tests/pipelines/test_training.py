@@ -13,9 +13,8 @@ import tensorflow as tf
 
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.training import loop
-from keras_transformer.core.training.device_config import DeviceConfig
-from keras_transformer.core.training.loop_config import LoopConfig
 from keras_transformer.core.training.model_directory import read_description
+from keras_transformer.core.training.run_config import DeviceConfig, LoopConfig
 from keras_transformer.loading import load
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on

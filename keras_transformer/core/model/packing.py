@@ -5,7 +5,7 @@ The sentences of a source row and a target row are pairs, in the same order. A s
 sentence in a row. Attention stays within a segment, positions begin at 0 in each, and so the model
 computes for each sentence what it computes for the sentence in a row of its own.
 
-Only training compiled by XLA uses such rows (training/xla_step.py).
+Only training compiled by XLA uses such rows (training/step.py).
 """
 
 from keras import ops

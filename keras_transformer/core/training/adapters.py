@@ -8,7 +8,7 @@ and feed-forward networks, [D, E] in Keras, becomes
 where A is initialized at random, B starts at zero, and only A and B are trained. Embeddings, biases
 and normalizations stay unchanged. An adapter's checkpoints contain its matrices, their optimizer
 moments and the random states, but not W_0. To use an adapter, its updates are added to the weights
-of its base, which gives a model like any other.
+of its base, which gives a model like any other. Parts of a model can also be frozen by name.
 
 The paper adapts only queries and values (section 4.2). Here, more than half of a stack's weights
 are in feed-forward networks, and rank 8 for all matrices is still small. Embeddings have no
@@ -19,6 +19,7 @@ be sums, which another machine may round differently.
 """
 
 import dataclasses
+import fnmatch
 import functools
 import hashlib
 from pathlib import Path
@@ -157,3 +158,37 @@ def _read_changes(
     require(is_adapter, None, rule, "matrices with other shapes", path)
     pairs = zip(matrices[::2], matrices[1::2], strict=True)
     return [ops.convert_to_numpy(scale * ops.matmul(a, b)) for a, b in pairs]
+
+
+def freeze(model: keras.Model, names: str) -> None:
+    """Excludes parts of a model from training.
+
+    Args:
+        model: the model; its variables have paths such as
+            "encoder/layer_0/feed_forward_norm/gamma".
+        names: the parts, separated by commas, such as "embedding,encoder/layer_[01]". Each is one
+            path component or several in a row, and may be an fnmatch pattern. Empty: none.
+
+    Raises:
+        InputError: if a name matches nothing, or nothing would be left to train.
+    """
+    variables = {f"/{variable.path}/": variable for variable in model.weights}
+    for name in names.split(","):
+        if not name:
+            continue
+        matching = fnmatch.filter(variables, f"*/{name}/*")
+        parts = ", ".join(_parts(variables))
+        require(matching != [], "freeze", f"must name parts of the model ({parts})", name)
+        for path in matching:
+            variables[path].trainable = False
+    require(model.trainable_variables != [], "freeze", "must leave some parameters to train", names)
+
+
+def _parts(paths) -> list[str]:
+    """Returns the unique components of paths like "/encoder/last_norm/gamma/" except the last."""
+    parts = []
+    for path in paths:
+        for part in path.split("/")[1:-2]:
+            if part not in parts:
+                parts.append(part)
+    return parts

@@ -16,11 +16,10 @@ without warning.
 import contextlib
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from keras_transformer.core.training.loop_config import METRICS
 from keras_transformer.core.training.model_directory import FORMAT_VERSION
-from keras_transformer.core.training.step_sums import StepSums
+from keras_transformer.core.training.run_config import METRICS
 from keras_transformer.support.errors import InputError, reason, require, with_file_name
 from keras_transformer.support.fields import Amount, Count, from_json, one_of, to_json
 from keras_transformer.support.files.json_files import read_json, write_json
@@ -30,6 +29,25 @@ _CHOSEN = "checkpoint.json"  # in the model directory
 _WRITING = "writing-"  # prefix of file names until a checkpoint is complete
 _REMOVING = "removing-"  # prefix of a record whose checkpoint is being removed
 _DAMAGED = "damaged-"  # prefix of files that a run could not resume from
+
+
+class StepSums(NamedTuple):
+    """Sums over the training steps since the last point on the curves.
+
+    The values are floats in a RunState and in files. Within TensorFlow they are scalar tensors:
+        float32 for a single step, float64 for sums. A step with non-finite gradients is skipped; it
+        counts only in `skipped` and `skipped_in_row`.
+    """
+
+    smoothed_loss: float = 0.0  # label-smoothed, over target tokens without padding, in nats
+    loss: float = 0.0  # the same without label smoothing, for perplexity
+    target_tokens: float = 0.0  # without padding
+    source_tokens: float = 0.0  # without padding
+    target_positions: float = 0.0  # with padding
+    source_positions: float = 0.0  # with padding
+    gradient_norm: float = 0.0  # norm of the gradient of the mean loss over the global batch
+    skipped: float = 0.0  # number of skipped steps
+    skipped_in_row: float = 0.0  # not a sum: consecutive skipped steps, up to the last one
 
 
 @dataclasses.dataclass(frozen=True)

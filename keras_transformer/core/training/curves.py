@@ -26,7 +26,7 @@ from tensorboard.plugins.hparams import api as hparams
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.training.checkpoint_files import checkpoint_name
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.core.training.run_state import RunState
 from keras_transformer.support.errors import require
 from keras_transformer.support.files.paths import to_path

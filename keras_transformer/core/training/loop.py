@@ -14,20 +14,21 @@ from absl import logging
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.training.adapters import saved_variables
-from keras_transformer.core.training.checkpoint_files import CheckpointRecord, checkpoint_name
+from keras_transformer.core.training.checkpoint_files import (
+    CheckpointRecord,
+    StepSums,
+    checkpoint_name,
+)
 from keras_transformer.core.training.checkpoints import CheckpointStore
 from keras_transformer.core.training.curves import Curves, SilentCurves, finite_or_none
-from keras_transformer.core.training.data import TrainingData
+from keras_transformer.core.training.data import TrainingData, validate
 from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.core.training.interruption import Interruption, in_thread, listening
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.core.training.run_state import Decision, RunState
 from keras_transformer.core.training.schedule import LONGEST_WARMUP
-from keras_transformer.core.training.step import TrainingStep, as_tensors
-from keras_transformer.core.training.step_sums import StepSums
-from keras_transformer.core.training.validation import validate
+from keras_transformer.core.training.step import TrainingStep, XlaTrainingStep, as_tensors
 from keras_transformer.core.training.workers.lone_worker import LoneWorker
-from keras_transformer.core.training.xla_step import XlaTrainingStep
 from keras_transformer.support.errors import InputError
 from keras_transformer.support.xla_cache import compiled
 

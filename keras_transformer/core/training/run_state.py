@@ -9,9 +9,8 @@ import dataclasses
 import math
 import time
 
-from keras_transformer.core.training.checkpoint_files import CheckpointRecord, Progress
+from keras_transformer.core.training.checkpoint_files import CheckpointRecord, Progress, StepSums
 from keras_transformer.core.training.metrics import perplexity_of
-from keras_transformer.core.training.step_sums import StepSums
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 TrainingStep reads from top to bottom: `run` takes several steps, `_step` takes one on all replicas,
 `_replica_step` is one replica's part in it, `_gradients` and `_losses` are the backward and forward
-passes over its rows.
+passes over its rows. XlaTrainingStep is the same for packed batches, compiled by XLA.
 
 The loss is divided by the tokens of the global batch, before the backward pass. Keras averages over
 replicas, which gives more weight to the tokens of a replica with few of them; and a scaled sum over
@@ -11,21 +11,20 @@ depend on the number of replicas, and the plain iterator can be saved, unlike a 
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.core.config import PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer, shift_right, teacher_forcing
-from keras_transformer.core.training.accumulation import accumulate_gradients
-from keras_transformer.core.training.adapters import add_adapters
-from keras_transformer.core.training.freezing import freeze
+from keras_transformer.core.training.adapters import add_adapters, freeze
+from keras_transformer.core.training.checkpoint_files import StepSums
 from keras_transformer.core.training.losses import (
     LabelSmoothedCrossEntropy,
     projected_cross_entropy,
 )
 from keras_transformer.core.training.optimizer import make_optimizer
-from keras_transformer.core.training.step_sums import StepSums
 
 # A batch: source int32 [B, S] and target int32 [B, T]. One trace serves all shapes.
 BATCH_SIGNATURE = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
@@ -233,3 +232,69 @@ def _count_tokens(source, target) -> StepSums:
 def _rows_of_replica(ids, replica):
     """Returns the rows n of a batch, int32 [B, L], with n mod R equal to the replica's number."""
     return ids[replica.replica_id_in_sync_group :: replica.num_replicas_in_sync]
+
+
+class XlaTrainingStep(TrainingStep):
+    """A TrainingStep whose forward and backward passes are compiled by XLA.
+
+    XLA compiles them again for each batch shape, which takes seconds to minutes. So it trains on
+    packed rows, which contain several sentences each (model/packing.py): all batches then have one
+    shape, with hardly any padding.
+    """
+
+    def __init__(
+        self,
+        model_config: TransformerConfig,
+        training_config: TrainingConfig,
+        strategy: tf.distribute.Strategy,
+    ):
+        super().__init__(model_config, training_config, strategy)
+        self.forget()
+
+    def forget(self) -> None:
+        """Makes the next `run` trace and compile anew; TensorFlow would repeat an earlier error."""
+        self._gradients = tf.function(super()._gradients, autograph=False, jit_compile=True)
+        run = super().run.python_function
+        self.run = tf.function(run, autograph=False, reduce_retracing=True)
+
+    def _states_and_labels(self, source, target):
+        """Runs the model on packed rows. Returns all positions: XLA needs a fixed number of them.
+
+        Returns:
+            The decoder's states [B T, D], and labels int32 [B T], 0 at padding.
+        """
+        states = self.model.packed_states(source, target, training=True)  # [B, T, D]
+        return tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(target, [-1])
+
+
+def accumulate_gradients(
+    gradients_of: Callable, source: tf.Tensor, target: tf.Tensor, tokens: tf.Tensor, parts: int
+):
+    """Sums losses and gradients over parts of a batch, computed one after another.
+
+    Row n belongs to part n mod `parts`.
+
+    Args:
+        gradients_of: a function of (source, target, tokens) that returns a nested structure of
+            tensors, as in TrainingStep: sums over the given rows.
+        source: int32 [B, S].
+        target: int32 [B, T].
+        tokens: float32 scalar, passed through: the divisor of all gradients.
+        parts: 2 or more.
+
+    Returns:
+        The structure from `gradients_of`, summed over the parts.
+    """
+
+    def gradients_of_part(number):
+        return gradients_of(source[number::parts], target[number::parts], tokens)
+
+    def is_part(number, total):
+        return number < parts
+
+    def add_part(number, total):
+        return number + 1, tf.nest.map_structure(tf.add, total, gradients_of_part(number))
+
+    first = gradients_of_part(0)
+    _, total = tf.while_loop(is_part, add_part, (tf.constant(1), first))
+    return total

@@ -3,17 +3,20 @@
 A step's batch has the new correction, a random sample of earlier ones, and a batch of the text that
 the model was trained on (experience replay, Rolnick et al. 2019, arXiv 1811.11682). Half of the
 sample is from the last few corrections, which have been repeated least. Only an adapter is trained
-(LoRA, adapters.py); the model's own weights stay unchanged.
+(LoRA, adapters.py); the model's own weights stay unchanged. Texts are translated with a running
+mean of the adapter's weights: A and B have a mean each, so that the mean is an adapter, too.
 
 The learning rate is constant, as the stream of corrections has no end. Without the training text,
 all texts get worse (docs/diary.md).
 """
 
+import contextlib
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -143,3 +146,49 @@ def _stacked(rows: Sequence[list[int]], others: np.ndarray) -> tf.Tensor:
         ids[index, : len(row)] = row
     ids[len(rows) :, : others.shape[1]] = others
     return tf.constant(ids)
+
+
+class RunningMean:
+    """The exponential mean of variables over their last values (Polyak and Juditsky 1992).
+
+        mean_t = mean_(t-1) + (value_t - mean_(t-1)) / min(t, N)
+
+    So the first N values count equally, and later each new value replaces one N-th of the mean.
+
+    Args:
+        variables: the variables, of any shape.
+        length: N.
+
+    Attributes:
+        means: their means, a variable each in the same order; at first their values.
+        count: int64 variable, t.
+    """
+
+    def __init__(self, variables: Sequence[keras.Variable], length: int):
+        self._variables = [variable.value for variable in variables]
+        self._length = length
+        self.means = [tf.Variable(variable, trainable=False) for variable in self._variables]
+        self.count = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    @tf.function(autograph=False)
+    def update(self) -> None:
+        """Adds the present values."""
+        count = self.count.assign_add(1)
+        share = 1 / tf.minimum(count, self._length)
+        for mean, variable in zip(self.means, self._variables, strict=True):
+            mean.assign_add(tf.cast(share, mean.dtype) * (variable - mean))
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Gives the variables their means while the block runs."""
+        values = [tf.identity(variable) for variable in self._variables]
+        _assign(self._variables, self.means)
+        try:
+            yield
+        finally:
+            _assign(self._variables, values)
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

@@ -11,6 +11,7 @@ from keras_transformer.core.training.adapters import (
     adapted_layers,
     add_adapters,
     copy_base,
+    freeze,
     saved_variables,
     weights_fingerprint,
 )
@@ -125,3 +126,45 @@ def test_the_fingerprint_is_of_weights_and_configuration():
 def test_a_rank_as_large_as_the_matrices(rank):
     with refused("lora_rank", rank, about="4"):
         add_adapters(Transformer(CONFIG), rank, 1.0)
+
+
+TWO_LAYERS = TransformerConfig(vocab_size=9, num_layers=2, d_model=4, d_ff=4, num_heads=2)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return Transformer(TWO_LAYERS)
+
+
+@pytest.fixture
+def model(made):
+    """A model all of whose weights can be trained."""
+    yield made
+    for weight in made.weights:
+        weight.trainable = True
+
+
+@pytest.mark.parametrize(
+    ("names", "frozen"),
+    [
+        ("", ()),
+        ("embedding,encoder", ("embedding/", "encoder/")),
+        ("encoder/layer_1", ("encoder/layer_1/",)),
+        ("decoder/layer_[0]/feed*", ("decoder/layer_0/feed_forward",)),
+    ],
+)
+def test_parts_are_named_by_components_of_paths(model, names, frozen):
+    freeze(model, names)
+    paths = {variable.path for variable in model.weights}
+    trainable = {variable.path for variable in model.trainable_variables}
+    expected = {path for path in paths if path.startswith(frozen)} if frozen else set()
+    assert paths - trainable == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "about"),
+    [("enc", "encoder"), ("embedding,encoder,decoder", "some parameters to train")],
+)
+def test_impossible_names_to_freeze(model, names, about):
+    with refused("freeze", names, about=about):
+        freeze(model, names)

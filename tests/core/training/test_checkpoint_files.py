@@ -7,11 +7,11 @@ from keras_transformer.core.training.checkpoint_files import (
     CheckpointInfo,
     CheckpointRecord,
     Progress,
+    StepSums,
     read_record,
     read_records,
     write_record,
 )
-from keras_transformer.core.training.step_sums import StepSums
 from keras_transformer.support.files.json_files import read_json
 from tests.refusals import refused
 

@@ -13,7 +13,7 @@ from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.training import checkpoint_weights, checkpoints
 from keras_transformer.core.training.data import TrainingData
 from keras_transformer.core.training.loop import train
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.core.training.step import TrainingStep
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")

@@ -1,15 +1,16 @@
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.core.config import EOS_ID, TransformerConfig
 from keras_transformer.core.search.weights import read_weights, update_stacks, variables_of
+from keras_transformer.core.training.checkpoint_files import StepSums
 from keras_transformer.core.training.step import TrainingStep
-from keras_transformer.core.training.step_sums import StepSums
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.use.adapt.correction_learner import RECENT, CorrectionLearner
+from keras_transformer.use.adapt.correction_learner import RECENT, CorrectionLearner, RunningMean
 from keras_transformer.use.adapt.learning_config import LearningConfig
 from tests.small_models import VOCAB_SIZE, Characters
 
@@ -134,3 +135,32 @@ def test_what_is_learnt_becomes_probable_by_the_adapter_alone(learner):
     expected = variables_of(read_weights(model))
     for weight, value in zip(variables_of(weights), expected, strict=True):
         np.testing.assert_array_equal(weight, value)
+
+
+@pytest.fixture
+def variables():
+    return [keras.Variable([8.0, 0.0]), keras.Variable([[4.0]])]
+
+
+def test_the_first_values_count_equally_and_later_ones_replace_a_share(variables):
+    mean = RunningMean(variables, 2)
+    expected = [[8.0, 0.0], [6.0, 1.0], [3.0, 0.5], [6.5, 4.25]]
+    for values, (first, second) in zip([[8, 0], [4, 2], [0, 0], [10, 8]], expected, strict=True):
+        variables[0].assign(values)
+        variables[1].assign([[values[0]]])
+        mean.update()
+        np.testing.assert_array_equal(mean.means[0], [first, second])
+        np.testing.assert_array_equal(mean.means[1], [[first]])
+    assert mean.count.numpy() == 4
+
+
+def test_it_is_used_in_place_of_the_values(variables):
+    mean = RunningMean(variables, 10)
+    mean.update()
+    variables[0].assign([0.0, 2.0])
+    mean.update()
+    with pytest.raises(ZeroDivisionError), mean.in_place():
+        np.testing.assert_array_equal(variables[0], [4.0, 1.0])
+        1 / 0  # noqa: B018
+    np.testing.assert_array_equal(variables[0], [0.0, 2.0])
+    np.testing.assert_array_equal(mean.means[0], [4.0, 1.0])

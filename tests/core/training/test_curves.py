@@ -8,7 +8,7 @@ from tensorboard.backend.event_processing.event_multiplexer import EventMultiple
 from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.core.training.curves import Curves, finite_or_none
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.core.training.run_state import Decision, RunState
 from tests.refusals import refused
 

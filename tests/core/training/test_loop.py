@@ -20,12 +20,11 @@ from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.training import checkpoint_weights, checkpoints
 from keras_transformer.core.training.data import TrainingData
 from keras_transformer.core.training.loop import train
-from keras_transformer.core.training.loop_config import LoopConfig
+from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.core.training.run_state import RunState
-from keras_transformer.core.training.step import TrainingStep
+from keras_transformer.core.training.step import TrainingStep, XlaTrainingStep
 from keras_transformer.core.training.workers.addresses import Addresses
 from keras_transformer.core.training.workers.cluster import Cluster
-from keras_transformer.core.training.xla_step import XlaTrainingStep
 from keras_transformer.support.xla_cache import FLAGS, keep_programs
 from tests.refusals import refused
 

@@ -2,9 +2,8 @@ import math
 
 import pytest
 
-from keras_transformer.core.training.checkpoint_files import CheckpointRecord, Progress
+from keras_transformer.core.training.checkpoint_files import CheckpointRecord, Progress, StepSums
 from keras_transformer.core.training.run_state import Decision, RunState
-from keras_transformer.core.training.step_sums import StepSums
 
 SUMS = StepSums(
     smoothed_loss=300.0,

@@ -26,7 +26,7 @@ from keras_transformer.core.training.strategy import make_repeatable, make_strat
 strategies = {REPLICAS: make_strategy("mirrored", REPLICAS), 1: make_strategy("one_device")}
 
 import dataclasses
-from keras_transformer.core.training.xla_step import XlaTrainingStep
+from keras_transformer.core.training.step import XlaTrainingStep
 from tests.core.training.test_xla_step import CONFIG, TRAINING, batches
 
 def train(make_step, replicas, of_batches, parts=1, config=CONFIG):

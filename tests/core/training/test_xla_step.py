@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
-from keras_transformer.core.training.step import TrainingStep, zero_sums
-from keras_transformer.core.training.xla_step import XlaTrainingStep
+from keras_transformer.core.training.step import TrainingStep, XlaTrainingStep, zero_sums
 from tests.core.model.test_packing import VOCAB_SIZE, packed, random_pairs
 from tests.small_models import padded
 

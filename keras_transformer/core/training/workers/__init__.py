@@ -1,1 +1,1 @@
-"""Workers of a training on several machines, or a lone one."""
+"""The workers that train one model together, on several machines or alone."""

@@ -3,6 +3,7 @@
 All private TensorFlow names that workers need are in this file. What TensorFlow offers publicly is
 not enough: `tf.distribute` starts the service with fixed time limits, under which a lone worker
 waits for more than ten minutes, and offers neither the store nor the check of a single worker.
+Its MultiWorkerMirroredStrategy has only one replica on a CPU.
 
 A thread of every worker checks each second that the others are alive: TensorFlow's other means
 notice a killed process only after 20 seconds of missing heartbeats, or cannot be used after a
