@@ -240,6 +240,8 @@ class XlaTrainingStep(TrainingStep):
     XLA compiles them again for each batch shape, which takes seconds to minutes. So it trains on
     packed rows, which contain several sentences each (model/packing.py): all batches then have one
     shape, with hardly any padding.
+    Compilation runs in a thread, as Python handles signals only between TensorFlow's calls; a
+    signal then ends the run without this step, and one to a single worker interrupts all.
     """
 
     def __init__(
