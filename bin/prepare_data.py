@@ -4,7 +4,6 @@
         --data_dir=data/en-de
     python bin/prepare_data.py --dataset=tfds:wmt14_translate/de-en --source_language=en \\
         --target_language=de --data_dir=data/wmt14
-    python bin/prepare_data.py --dataset=grammar --vocab_size=2000 --data_dir=data/grammar
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
     python bin/prepare_data.py --dataset=files --train_source=... --train_target=... \\
@@ -13,7 +12,7 @@
 A data directory is written whole or not at all: after an interruption, the same command begins
 again. On a complete data set, it checks every file, and names a damaged or missing one.
 
---help lists the flags for --dataset=files; --dataset=grammar --help those for another data set.
+--help lists the flags for --dataset=files; --dataset=treebank --help those for another data set.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)

@@ -23,6 +23,9 @@ from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.support.fields import LARGEST_SEED
 from keras_transformer.support.files.paths import to_path
 from keras_transformer.support.files.replacing import write_file
+from pipelines.sample_text import FOLDER, sample_files
+from pipelines.sources.files import SPLITS
+from pipelines.sources.text_files import check_files
 
 if TYPE_CHECKING:
     from keras_transformer.use.translate.translator import Translator
@@ -32,7 +35,12 @@ STEPS, PAPER_STEPS = 3600, 3000
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "Directory for data, model and export.")
-flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lower_bound=1)
+flags.DEFINE_string(
+    "text_dir",
+    str(FOLDER),
+    "Folder of the text: train.en.gz and train.de.gz, and the same for validation, test and "
+    "test_compositional.",
+)
 flags.DEFINE_integer(
     "train_steps",
     None,
@@ -75,7 +83,7 @@ PAPER_RECIPE = {
     "tokens_per_batch": 2048,
 }
 AVERAGED = 5  # checkpoints, for the paper's variant
-SPLITS = ("test", "test_compositional")  # the latter combines words and constructions in new ways
+COMPOSITIONAL = "test_compositional"  # text with new combinations of words and constructions
 
 SENTENCES = [
     "The old woman reads the book.",
@@ -89,13 +97,15 @@ LETTER = f"""# {SENTENCES[0]}
 
 
 def main():
+    for split in (*SPLITS, COMPOSITIONAL):
+        check_files("text_dir", sample_files(split, FLAGS.text_dir))
     work = to_path(FLAGS.work_dir)
     data, model, export = (str(work / name) for name in ("data", "model", "export"))
     tell(
-        f"A Transformer learns to translate from {FLAGS.grammar_pairs:,} sentence pairs of a small "
-        f"English-German grammar in {steps():,} steps, showing a translation every {EVERY} "
-        f"seconds. Then it is scored on unseen sentences and exported. Each progress bar shows the "
-        f"time remaining. Ctrl-C stops the program, and the same command resumes it."
+        f"A Transformer learns to translate from English-German sentence pairs in {steps():,} "
+        f"steps, showing a translation every {EVERY} seconds. Then it is scored on unseen "
+        f"sentences and exported. Each progress bar shows the time remaining. Ctrl-C stops the "
+        f"program, and the same command resumes it."
     )
 
     timed = Timed()
@@ -110,7 +120,8 @@ def main():
     from keras_transformer.loading import load
 
     translator = load(model, n_best=1)
-    test, compositional = score(translator, data, model, timed)
+    test = score(translator, data, model, timed)
+    compositional = score_text(translator, work, model, timed)
     with timed("export", f"--model_dir={model}", f"--export_dir={export}", "--overwrite"):
         write_export(model, export)
     translations = [best.text for best, *_ in translator.translate(SENTENCES, scores=False)]
@@ -160,13 +171,19 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
     """Prepares data, trains and averages like the programs; returns the training result."""
     from pipelines.prepare.preparation import prepare
     from pipelines.prepare.preparation_config import PreparationConfig
-    from pipelines.sources.files import GrammarSource
+    from pipelines.sources.file_options import FileOptions
     from pipelines.training import train_on
 
-    pairs, vocab_size = f"--grammar_pairs={FLAGS.grammar_pairs}", f"--vocab_size={VOCAB_SIZE}"
-    with timed("prepare_data", "--dataset=grammar", f"--data_dir={data}", pairs, vocab_size):
-        config = PreparationConfig(vocab_size=VOCAB_SIZE)
-        prepare(GrammarSource(FLAGS.grammar_pairs, config.seed), data, config)
+    files = {}
+    for split in SPLITS:
+        files[f"{split}_source"], files[f"{split}_target"] = sample_files(split, FLAGS.text_dir)
+    config = PreparationConfig(vocab_size=VOCAB_SIZE)
+    prepare_arguments = [
+        *("--dataset=files", f"--data_dir={data}", f"--vocab_size={VOCAB_SIZE}"),
+        *(f"--{name}={path}" for name, path in files.items()),
+    ]
+    with timed("prepare_data", *prepare_arguments):
+        prepare(FileOptions(**files).source(config), data, config)
 
     settings = {**(PAPER_RECIPE if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
     loop = LoopConfig(train_steps=steps(), checkpoint_minutes=EVERY / 60)
@@ -187,19 +204,33 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
     return trained
 
 
-def score(translator: "Translator", data: str, model: str, timed: Timed) -> list[dict[str, Any]]:
-    """Scores the model like bin/evaluate.py; returns the results for each of SPLITS."""
+def score(translator: "Translator", data: str, model: str, timed: Timed) -> dict[str, Any]:
+    """Scores the model on the test split like bin/evaluate.py; returns the results."""
     from pipelines.batches.data_set import DataSet
-    from pipelines.evaluation import EvaluationConfig, evaluate_on
+    from pipelines.evaluation import evaluate_on
 
-    data_set, results = DataSet.open(data), []
-    for split in SPLITS:
-        arguments = [f"--model_dir={model}", f"--data_dir={data}", f"--split={split}"]
-        with timed("evaluate", *arguments):
-            config = EvaluationConfig(split)
-            results.append(evaluate_on(data_set, translator, config, model_dir=model))
-        tell(f"BLEU {results[-1]['bleu']}")
+    with timed("evaluate", f"--model_dir={model}", f"--data_dir={data}"):
+        results = evaluate_on(DataSet.open(data), translator, model_dir=model)
+    tell(f"BLEU {results['bleu']}")
     return results
+
+
+def score_text(translator: "Translator", work: Path, model: str, timed: Timed) -> dict[str, Any]:
+    """Scores the model on files, like bin/translate.py and sacreBLEU; returns the scores."""
+    from keras_transformer.kit.documents.lines import LinesConfig, translate_lines
+    from keras_transformer.use.evaluate.translation import translation_scores
+    from pipelines.sources.text_files import read_lines
+
+    source, target = sample_files(COMPOSITIONAL, FLAGS.text_dir)
+    output = str(work / f"{COMPOSITIONAL}.de")
+    streams = [f"--input={source}", f"--output={output}"]
+    with timed("translate", f"--model_dir={model}", *streams, "--one_sentence_per_line"):
+        translate_lines(translator, LinesConfig(input=source, output=output))
+    tell(f"\n$ sacrebleu {target} --input={output}")
+    answers, references = (list(read_lines(path, "text_dir")) for path in (output, target))
+    scores = translation_scores(answers, references)
+    tell(f"BLEU {scores['bleu']}")
+    return scores
 
 
 def write_export(model: str, export: str) -> None:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.loading import load, load_parser
     from pipelines.batches.data_set import DataSet
     from pipelines.programs import evaluate, prepare, train
-    from pipelines.sources.files import GrammarSource
+    from pipelines.sample_text import sample_pairs
 
 __all__ = [
     "PRESETS",
@@ -70,7 +70,6 @@ __all__ = [
     "EncoderLayer",
     "FeedForward",
     "GatedFeedForward",
-    "GrammarSource",
     "InputError",
     "LabelSmoothedCrossEntropy",
     "MaskedAccuracy",
@@ -92,6 +91,7 @@ __all__ = [
     "padding_mask",
     "prepare",
     "preset",
+    "sample_pairs",
     "scaled_dot_product_attention",
     "shift_right",
     "sinusoids",
@@ -103,13 +103,13 @@ __all__ = [
 # belong to `pipelines`. All others are in `layers`.
 _MODULES = {
     "DataSet": "pipelines.batches.data_set",
-    "GrammarSource": "pipelines.sources.files",
     "Parser": "keras_transformer.kit.parsing.parser",
     "TextTranslator": "keras_transformer.kit.documents.text_translator",
     "load": "keras_transformer.loading",
     "load_parser": "keras_transformer.loading",
     "evaluate": "pipelines.programs",
     "prepare": "pipelines.programs",
+    "sample_pairs": "pipelines.sample_text",
     "train": "pipelines.programs",
 }
 _LAZY = {

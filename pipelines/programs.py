@@ -34,12 +34,11 @@ def prepare(
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
         train_source, train_target: with dataset="files", text to train on, one sentence per line.
         dataset: where the pairs come from. "files": parallel text, or files that contain both
-            sides. "grammar": the embedded English-German grammar. "treebank": files of Penn
-            Treebank trees, for parsing. "tfds:NAME": a data set of TensorFlow Datasets, such as
-            "tfds:wmt14_translate/de-en".
+            sides. "treebank": files of Penn Treebank trees, for parsing. "tfds:NAME": a data set
+            of TensorFlow Datasets, such as "tfds:wmt14_translate/de-en".
         options: the data set's options, which are the fields of the dataclass that SOURCES in
             pipelines/sources/source_options.py has for it, such as validation_source,
-            grammar_pairs, train_trees or source_language; and fields of PreparationConfig, such as
+            train_trees or source_language; and fields of PreparationConfig, such as
             vocab_size, max_length or dedupe. Each field has a help text.
 
     Returns:

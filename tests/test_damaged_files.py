@@ -23,9 +23,12 @@ from keras_transformer.use.store.card import CARD, FORMAT_VERSION, read_card
 from keras_transformer.use.store.results import read_results, read_training
 from pipelines.prepare import metadata
 from pipelines.prepare.metadata import read_metadata
+from pipelines.sample_text import sample_files
 from tests.refusals import check_line
 from tests.small_models import card_of
 
+SOURCE, TARGET = sample_files("validation")
+TEXT = [f"--train_source={SOURCE}", f"--train_target={TARGET}"]
 repeatable = settings(
     derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -209,7 +212,7 @@ def test_card(count, tmp_path):
     ("program", "flags", "name"),
     [
         ("train", ["--data_dir={d}", "--model_dir={d}/model"], "data/metadata.json"),
-        ("prepare_data", ["--dataset=grammar", "--data_dir={d}"], "data/metadata.json"),
+        ("prepare_data", ["--dataset=files", "--data_dir={d}", *TEXT], "data/metadata.json"),
         ("sweep", ["--data_dir={d}", "--model_dir={d}/sweep"], "data/metadata.json"),
         ("evaluate", ["--data_dir={d}", "--model_dir={m}"], "model/config.json"),
         ("translate", ["--model_dir={m}"], "model/config.json"),

@@ -43,7 +43,7 @@ COMPOSED = (
 # The package offers these under its own name, because its users import that: the names are looked
 # up at their first use, and nothing else in the library knows of them.
 OFFERING = "keras_transformer/__init__.py"
-OFFERED = ("pipelines.programs", "pipelines.batches.data_set", "pipelines.sources.files")
+OFFERED = ("pipelines.programs", "pipelines.batches.data_set", "pipelines.sample_text")
 MAP = (ROOT / "docs/guides/code.md").read_text(encoding="utf-8").partition("## One training")[0]
 
 

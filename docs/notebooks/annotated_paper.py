@@ -903,20 +903,19 @@ show_table([*names, "the cheaper of the first two"], rows)
 # ## Training data and batches (section 5.1)
 #
 # Words are split into *subwords*, so that a vocabulary of some ten thousand entries can write every
-# word. Our data comes from a small grammar in this library, which makes English sentences and their
-# German translations. We take those of up to 8 words. `prepare` learns one vocabulary for both
+# word. Our data are the short English sentences and their German translations that come with this
+# library. We take those of up to 8 words. `prepare` learns one vocabulary for both
 # languages and writes both sides as ids. For real text, [the guide to
 # results](../guides/results.md) has the commands that train on Multi30k, 29,000 captions of photos.
 
 # %%
-PAIRS, VOCAB_SIZE = 100_000, 2000
-made, files = kt.GrammarSource(PAIRS, seed=1), {}
+VOCAB_SIZE, files = 2000, {}
 for split in ("train", "test"):
-    short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
+    short = [pair for pair in kt.sample_pairs(split) if len(pair[0].split()) <= 8]
     for side, language, name in ((0, "en", "source"), (1, "de", "target")):
         files[f"{split}_{name}"] = path = FOLDER / f"{split}.{language}"
         path.write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
-prepared = kt.prepare(FOLDER / "grammar", vocab_size=VOCAB_SIZE, **files)
+prepared = kt.prepare(FOLDER / "data", vocab_size=VOCAB_SIZE, **files)
 print(f"{prepared['pairs']['train']:,} pairs to train on, {prepared['pairs']['test']} to test on")
 
 # %% [markdown]
@@ -930,7 +929,7 @@ print(f"{prepared['pairs']['train']:,} pairs to train on, {prepared['pairs']['te
 # %%
 from keras_transformer.core.vocabulary.subwords import Subwords
 
-vocabulary = Subwords(FOLDER / "grammar" / "vocabulary.model")
+vocabulary = Subwords(FOLDER / "data" / "vocabulary.model")
 for text in (*short[0], "The squirrel has jumped."):
     ids = vocabulary.encode([text])
     show_table([vocabulary.pieces[i] for i in ids[0]], ids)
@@ -943,7 +942,7 @@ for text in (*short[0], "The squirrel has jumped."):
 # tokens: for so small a task, more steps are worth more than larger batches.
 
 # %%
-pairs = kt.DataSet.open(FOLDER / "grammar").training_batches(tokens_per_batch=512, seed=1)
+pairs = kt.DataSet.open(FOLDER / "data").training_batches(tokens_per_batch=512, seed=1)
 rows = []
 for source, target in pairs.take(5):
     tokens = int(np.count_nonzero(target))
@@ -1089,7 +1088,7 @@ assert np.isclose(alone, padded)
 #
 # ## A model, trained here (section 5)
 #
-# Two layers of width 128 are enough for our grammar. Layers, optimizer, schedule and loss are those
+# Two layers of width 128 are enough for our data. Layers, optimizer, schedule and loss are those
 # of the paper; only sizes and warm-up are adapted to a short run. Dropout is off, because a run
 # this short sees each sentence only a few times. The decoder learns from the target *shifted
 # right*: at each position it sees the correct tokens before it, and has to predict the next one.
@@ -1120,7 +1119,7 @@ def trained(pairs, vocab_size, steps=STEPS, **settings):
 
 
 model, history, minutes = trained(pairs, VOCAB_SIZE)
-model.save(FOLDER / "grammar" / "model.keras")
+model.save(FOLDER / "data" / "model.keras")
 print(f"{STEPS} steps, {model.count_params():,} parameters: {minutes:.1f} minutes")
 
 # %% [markdown]
@@ -1151,8 +1150,8 @@ assert STEPS < FULL or history["accuracy"][-1] > 0.9
 # sentences are from the test split, which training never saw.
 
 # %%
-translator = kt.load(FOLDER / "grammar" / "model.keras")
-sources, references = (side[:200] for side in kt.DataSet.open(FOLDER / "grammar").text("test"))
+translator = kt.load(FOLDER / "data" / "model.keras")
+sources, references = (side[:200] for side in kt.DataSet.open(FOLDER / "data").text("test"))
 answers = [beams[0].text for beams in translator.translate(sources)]
 show_table(
     ["source", "translation", "reference"],
@@ -1177,7 +1176,7 @@ assert STEPS < FULL or bleu > 85
 # In the run shown here, all five are wrong. Two get a form wrong: the verb "treffen" should be
 # "treffe", and the pronoun "der" should be "den". Two drop words: "shelves" and "after the
 # meeting". The last one mixes up its verbs. Relative clauses, genitives and separable verbs are the
-# hard part of this grammar, and the training is short. [The average of five
+# hard part of this data, and the training is short. [The average of five
 # checkpoints](#averaging) makes fewer mistakes.
 #
 # The loop that wrote nonsense before training translates now. It writes the same as the library's
@@ -1186,7 +1185,7 @@ assert STEPS < FULL or bleu > 85
 # %%
 ids = [[*vocabulary.encode(sources[:1])[0], 2]]
 written = vocabulary.decode([greedy(model, np.array(ids), 20)])[0]
-searched = kt.load(FOLDER / "grammar" / "model.keras", beam_size=1).translate(sources[:1])[0][0]
+searched = kt.load(FOLDER / "data" / "model.keras", beam_size=1).translate(sources[:1])[0][0]
 print(written)
 assert STEPS < FULL or written == searched.text
 
@@ -1267,7 +1266,7 @@ for number in range(1, 6):
 mean = [np.mean(versions, axis=0) for versions in zip(*kept, strict=True)]
 by_library = checkpoint_weights._mean(kept, "average:5")
 assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(mean, by_library, strict=True))
-test = kt.DataSet.open(FOLDER / "grammar").evaluation_batches("test", tokens_per_batch=4000)
+test = kt.DataSet.open(FOLDER / "data").evaluation_batches("test", tokens_per_batch=4000)
 results = []
 for weights in (*kept, mean):
     model.set_weights(weights)

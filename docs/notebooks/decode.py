@@ -67,16 +67,15 @@ def show_table(names, rows):
 # %% [markdown]
 # ## A model that is not sure
 #
-# The sentences come from the library's grammar and have up to 8 words. The training is short on
+# The sentences come with the library and have up to 8 words. The training is short on
 # purpose: the model then writes mostly correct German, but is not sure of everything, so there is
 # something to search for. To use a model of your own, set `MODEL` to its directory or its .keras
 # file, and `sources` and `references` to your sentences.
 
 # %%
-PAIRS, VOCAB_SIZE = 30_000, 2000
-made, files = kt.GrammarSource(PAIRS, seed=1), {}
+PAIRS, VOCAB_SIZE, files = 30_000, 2000, {}
 for split in ("train", "test"):
-    short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
+    short = [pair for pair in kt.sample_pairs(split)[:PAIRS] if len(pair[0].split()) <= 8]
     for side, language, name in ((0, "en", "source"), (1, "de", "target")):
         files[f"{split}_{name}"] = path = FOLDER / f"{split}.{language}"
         path.write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")

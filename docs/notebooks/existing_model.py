@@ -86,15 +86,14 @@ def show_table(names, rows):
 # %% [markdown]
 # ## A small model of the same kind
 #
-# A grammar makes the text: short English sentences and their German translations.
+# The text comes with the library: short English sentences and their German translations.
 
 # %%
-PAIRS, VOCAB_SIZE = 60_000, 2000
+PAIRS, VOCAB_SIZE = 30_000, 2000
 
 
-def short_pairs(split, seed):
-    made = kt.GrammarSource(PAIRS, seed).pairs(split)
-    return [pair for pair in made if len(pair[0].split()) <= 8]
+def short_pairs(pairs):
+    return [pair for pair in pairs if len(pair[0].split()) <= 8]
 
 
 def write(folder, **splits):
@@ -108,7 +107,9 @@ def write(folder, **splits):
     return files
 
 
-general = write(FOLDER / "text", train=short_pairs("train", 1), test=short_pairs("test", 1))
+text = kt.sample_pairs("train")
+test = short_pairs(kt.sample_pairs("test"))
+general = write(FOLDER / "text", train=short_pairs(text[:PAIRS]), test=test)
 
 # %% [markdown]
 # The model has what distinguishes OPUS-MT's models from the paper's: the activation swish, biases
@@ -218,7 +219,7 @@ assert difference < 1e-3
 # ## New text
 #
 # Suppose a customer writes about robots and drones, which the model has never read about. To have
-# such text, we take new sentences of the grammar and put these words in place of two others.
+# such text, we take the other sentences of the text and put these words in place of two others.
 
 # %%
 WORDS = {
@@ -232,7 +233,7 @@ def renamed(text):
     return re.sub(r"\w+", lambda word: WORDS.get(word[0], word[0]), text)
 
 
-pairs = [(renamed(source), renamed(target)) for source, target in short_pairs("train", 2)]
+pairs = [(renamed(source), renamed(target)) for source, target in short_pairs(text[PAIRS:])]
 pairs = [pair for pair in pairs if re.search("robot|drone", pair[0])]
 new_text = write(FOLDER / "new_text", train=pairs[100:], test=pairs[:100])
 show_table(["English", "German"], pairs[:4])

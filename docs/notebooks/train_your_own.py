@@ -59,9 +59,9 @@ def show_table(names, rows):
 # ## The text
 #
 # A data set is a pair of files for each split, with one sentence per line: line *n* of one file is
-# the translation of line *n* of the other. Here, a grammar makes short English and German
-# sentences, which we write to such files. If you have files of your own, replace the cell by their
-# names; each may also be a list of several files.
+# the translation of line *n* of the other. Here, we take short English and German sentences that
+# come with the library, and write them to such files. If you have files of your own, replace the
+# cell by their names; each may also be a list of several files.
 #
 #     FILES = {
 #         "train_source": "train.en",
@@ -73,10 +73,9 @@ def show_table(names, rows):
 #     }
 
 # %%
-PAIRS, VOCAB_SIZE = 60_000, 2000
-made, FILES = kt.GrammarSource(PAIRS, seed=1), {}
+VOCAB_SIZE, FILES = 2000, {}
 for split in ("train", "validation", "test"):
-    pairs = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
+    pairs = [pair for pair in kt.sample_pairs(split) if len(pair[0].split()) <= 8]
     for side, language, name in ((0, "en", "source"), (1, "de", "target")):
         FILES[f"{split}_{name}"] = path = FOLDER / f"{split}.{language}"
         path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
@@ -86,7 +85,7 @@ show_table(["English", "German"], pairs[:4])
 # ## The data set
 #
 # `prepare` learns a vocabulary of subwords for both languages and writes the sentences as numbers.
-# The grammar has few words, so 2,000 subwords are enough. For real text, choose more: 8,000 for
+# This text has few words, so 2,000 subwords are enough. For real text, choose more: 8,000 for
 # 10,000 to 300,000 pairs.
 
 # %%

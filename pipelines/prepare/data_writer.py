@@ -36,11 +36,8 @@ if TYPE_CHECKING:  # both import TensorFlow
 # More threads would wait for each other, as a seventh of the work holds Python's lock. Each thread
 # has a block in memory.
 _MAX_THREADS = 8
-# metadata.json names arguments like the command line, and two properties in words.
-_RECORDED_PROPERTIES = {
-    "split_sizes": "the split sizes of --dataset",
-    "grammar_sentences": "the grammar's sentences",
-}
+# metadata.json names arguments like the command line, and a property in words.
+_RECORDED_PROPERTIES = {"split_sizes": "the split sizes of --dataset"}
 _BAR = {"unit": " pairs", "mininterval": 1}
 # Writes a source's training shards; the other arguments are the sizes of its parts, the shards,
 # the folder of the vocabularies, and max_length.

@@ -47,8 +47,8 @@ def prepare(
     """Prepares a data set from `source` in `data_dir`, or checks it if it is already there.
 
     Args:
-        source: the sentence pairs: a `sources.FileSource`, a `sources.GrammarSource`, a
-            `tfds_source.TfdsSource` or a `treebank.TreebankSource`.
+        source: the sentence pairs: a `sources.FileSource`, a `tfds_source.TfdsSource` or a
+            `treebank.TreebankSource`.
         data_dir: the folder of the data set: new, without one, or of this data set.
         config: how the pairs are prepared; None for the paper's way.
         write_training: what writes the training shards in place of the threads of this process:

@@ -1,29 +1,23 @@
-"""Sentence pairs from files, and from the embedded grammar."""
+"""Sentence pairs from files."""
 
 import copy
 import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
 from keras_transformer.core.vocabulary.language_codes import Direction, options_of, pattern_of
 from keras_transformer.support.errors import InputError, require
-from keras_transformer.support.fields import Size, check_fields, option
+from keras_transformer.support.fields import option
 from keras_transformer.support.files.paths import resolved
 from keras_transformer.support.files.reading import uncompressed_name
 from pipelines.sources.pair_files import check_pair_file, read_pairs
 from pipelines.sources.source import Pair, Source, Survey, Visitor
 from pipelines.sources.text_files import TextDigest, check_files, read_lines
 
-if TYPE_CHECKING:
-    from pipelines.prepare.preparation_config import PreparationConfig
-
-_GRAMMAR_EVALUATION_PAIRS = 1000
-_GRAMMAR_KEPT_PAIRS = 200_000  # in memory, about 60 MB
-_GRAMMAR_SAMPLE_PAIRS = 100  # of each split; to distinguish versions of the grammar
 _PAIRS_AT_ONCE = 1024  # of which digests are computed
 _MANY_IDENTICAL = 0.5  # a larger share of pairs with equal sides is likely to be a mistake
 
@@ -286,81 +280,6 @@ def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list
     for source, target in zip(source_files, target_files, strict=True):
         if resolved(source) == resolved(target):
             logging.warning("source and target of %s are the same file: %s", split, source)
-
-
-class GrammarSource(Source):
-    """English-German pairs of the embedded grammar.
-
-    Args:
-        grammar_pairs: size of the training split. The others have as many, but at most 1,000 pairs.
-        seed: determines the sentences.
-
-    Raises:
-        InputError: for less than one training pair.
-
-    Example:
-        GrammarSource(20_000, seed=1)
-    """
-
-    languages = ("en", "de")
-
-    def __init__(self, grammar_pairs: int, seed: int):
-        require(grammar_pairs >= 1, "grammar_pairs", "must be at least 1", grammar_pairs)
-        self._grammar_pairs = grammar_pairs
-        self._seed = seed
-        self._kept: dict[str, list[Pair]] = {}
-
-    def survey(self, visit: Visitor | None = None) -> Survey:
-        counts = self._counts()
-        digest = TextDigest()
-        for split in counts:
-            sample = itertools.islice(self.pairs(split), _GRAMMAR_SAMPLE_PAIRS)
-            digest.add(["\t".join(pair) for pair in sample])
-        if visit is not None:
-            for pair in self.pairs("train"):
-                visit(pair, self.languages)
-        settings = {
-            "dataset": "grammar",
-            "grammar_pairs": self._grammar_pairs,
-            "grammar_sentences": digest.value(),
-        }
-        return Survey(counts, [self._grammar_pairs], settings)
-
-    def pairs(self, split: str) -> Iterator[Pair]:
-        return iter(self._kept[split]) if split in self._kept else self._drawn(split)
-
-    def _drawn(self, split: str) -> Iterator[Pair]:
-        """Draws the pairs, and keeps them if they are few: redrawing takes seconds."""
-        from pipelines import grammar
-
-        drawn, count = [], self._counts()[split]
-        for pair in grammar.sentence_pairs(split, count, self._seed):
-            if count <= _GRAMMAR_KEPT_PAIRS:
-                drawn.append(pair)
-            yield pair
-        if count <= _GRAMMAR_KEPT_PAIRS:
-            self._kept[split] = drawn
-
-    def _counts(self) -> dict[str, int]:
-        from pipelines import grammar
-
-        evaluation_pairs = min(self._grammar_pairs, _GRAMMAR_EVALUATION_PAIRS)
-        counts = dict.fromkeys(grammar.SPLITS, evaluation_pairs)
-        counts["train"] = self._grammar_pairs
-        return counts
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GrammarOptions:
-    """How many pairs the embedded grammar makes."""
-
-    grammar_pairs: Size = option(100_000, "Number of training pairs.")
-
-    def __post_init__(self):
-        check_fields(self)
-
-    def source(self, config: "PreparationConfig") -> GrammarSource:
-        return GrammarSource(self.grammar_pairs, config.seed)
 
 
 def language_of(path: str) -> str:

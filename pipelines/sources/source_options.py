@@ -11,7 +11,6 @@ from keras_transformer.support.errors import require
 from keras_transformer.support.fields import options_of
 from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.sources.file_options import FileOptions
-from pipelines.sources.files import GrammarOptions
 from pipelines.sources.source import Source
 from pipelines.sources.tfds_source import TfdsOptions
 from pipelines.sources.treebank import TreebankOptions
@@ -21,7 +20,6 @@ from pipelines.sources.treebank import TreebankOptions
 # dataclass also has a field `name`.
 SOURCES = {
     "files": FileOptions,
-    "grammar": GrammarOptions,
     "treebank": TreebankOptions,
     "tfds:NAME": TfdsOptions,
 }

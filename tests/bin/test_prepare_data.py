@@ -83,7 +83,7 @@ def test_pairs_are_added(call_program, text):
     ("arguments", "subject", "received", "about"),
     [
         ("", "--dataset", None, "given"),
-        ("--dataset=wmt", "--dataset", "wmt", "grammar"),
+        ("--dataset=wmt", "--dataset", "wmt", "treebank"),
         ("--dataset=files", "--train_source", "none", "given"),
         (
             "--dataset=files --train_source=no.en --train_target=no.de",
@@ -94,7 +94,7 @@ def test_pairs_are_added(call_program, text):
             *("--test_target", "none", "given"),
         ),
         ("--dataset=files --test_source=a --test_source=b", "--test_source", "2 times", "once"),
-        ("--dataset=files --grammar_pairs=9", "--grammar_pairs", "9", "not be given"),
+        ("--dataset=files --tree_words=tags", "--tree_words", "tags", "not be given"),
         ("--dataset=files --vocabulary=no.model", "--vocabulary", "no.model", "readable"),
         ("--dataset=files --weights=1,x", "--weights", "1,x", "numbers"),
         ("--dataset=files --length_limits=1.5,9", "--length_limits", "1.5,9", "whole"),
@@ -103,14 +103,10 @@ def test_pairs_are_added(call_program, text):
         ("--dataset=files --parallel=en", "--parallel", "en", "each once"),
         ("--dataset=files --parallel=en:a,en:b", "--parallel", "en:a,en:b", "each once"),
         ("--dataset=files --augment=title:2", "--augment.title", "2", "at most 1"),
-        ("--dataset=grammar --script_share=0.9", "--script_share", "0.9", "given with scripts"),
+        ("--dataset=files --script_share=0.9", "--script_share", "0.9", "given with scripts"),
         (
-            "--dataset=grammar --length_unit=characters",
+            "--dataset=files --length_unit=characters",
             *("--length_unit", "characters", "length_limits or length_ratio"),
-        ),
-        (
-            "--dataset=grammar --pipeline_options=--runner=FlinkRunner",
-            *("--pipeline_options", "--runner=Flink", "--runner=beam"),
         ),
     ],
 )
@@ -128,12 +124,18 @@ def test_the_default_vocabulary_size_is_no_exception(call_program, text):
     check_line(done.errors, "--vocab_size", "37000", "at most")
 
 
-def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
+def test_options_of_beam_need_beam(call_program, text, tmp_path):
+    arguments = words(dataset="files", pipeline_options="--runner=FlinkRunner", **text)
+    done = call_program("prepare_data", *arguments)
+    assert done.code == 1 and not (tmp_path / "data").exists()
+    check_line(done.errors, "--pipeline_options", "--runner=Flink", "--runner=beam")
+
+
+def test_beam_is_an_extra(call_program, text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     monkeypatch.delitem(sys.modules, "pipelines.prepare.beam", raising=False)
-    data_dir = tmp_path / "data"
-    done = call_program("prepare_data", *words(dataset="grammar", runner="beam", data_dir=data_dir))
-    assert done.code == 1 and not data_dir.exists()
+    done = call_program("prepare_data", *words(dataset="files", runner="beam", **text))
+    assert done.code == 1 and not (tmp_path / "data").exists()
     check_line(done.errors, "--runner", "beam", 'pip install "keras-transformer-nmt[beam]"')
 
 
@@ -167,20 +169,18 @@ def test_help_says_which_data_sets_have_a_flag(call_program):
         "source_language": "dataset=files or tfds:NAME",
         "target_language": "dataset=files or tfds:NAME",
         "tfds_data_dir": "dataset=tfds:NAME",
-        "grammar_pairs": "dataset=grammar",
         "train_trees": "dataset=treebank",
         "tree_words": "dataset=treebank",
         "seed": "vocabulary and records",
     }
     assert {name: headings[name] for name in expected} == expected
-    assert "--grammar_pairs: Number of training pairs. (default: 100000)" in done.output
+    assert "--tree_words: <keep|tags|xx>" in done.output
 
 
 @pytest.mark.parametrize(
     ("dataset", "headings"),
     [
         ("files", ["dataset=files", "dataset=files or tfds:NAME"]),
-        ("grammar", ["dataset=grammar"]),
         ("tfds:a/b", ["dataset=files or tfds:NAME", "dataset=tfds:NAME"]),
         ("treebank", ["dataset=treebank"]),
     ],
@@ -196,10 +196,11 @@ def test_flags_that_suit_a_data_set(load_program, dataset, headings):
 
 
 @pytest.mark.parametrize(
-    ("typed", "heading"), [([], "dataset=files"), (["--dataset", "grammar"], "dataset=grammar")]
+    ("typed", "heading"), [([], "dataset=files"), (["--dataset", "treebank"], "dataset=treebank")]
 )
 def test_help_lists_the_flags_for_the_data_set(run_program, typed, heading):
     done = run_program("prepare_data", *typed, "--no_such_flag", "--help")
     assert done.code == 0
     shown = set(headings_of(done.output).values())
-    assert heading in shown and not {"dataset=tfds:NAME", "dataset=treebank"} & shown
+    others = {"dataset=files", "dataset=tfds:NAME", "dataset=treebank"} - {heading}
+    assert heading in shown and not others & shown

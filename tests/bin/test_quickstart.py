@@ -1,15 +1,19 @@
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from keras_transformer.use.store.card import CARD
+from tests.small_text import write_small_text
 
 
 def run_quickstart(call_program, folder, *flags):
     """The result of a short run in `folder`, and the commands that it shows."""
-    arguments = ["--grammar_pairs=60", "--train_steps=2", f"--work_dir={folder}/work"]
+    write_small_text(folder / "text", 60)
+    arguments = [f"--text_dir={folder}/text", "--train_steps=2", f"--work_dir={folder}/work"]
     done = call_program("quickstart", *arguments, *flags)
     assert done.code == 0, done.errors
     assert done.result["steps"] == 2
@@ -59,16 +63,25 @@ def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path, no_g
     card = read_card(done.result["saved_model"])
     results = {}
     for number, line in enumerate(shown):
+        if line.startswith("sacrebleu"):
+            _, *flags = shlex.split(line)
+            scored = subprocess.run(
+                [sys.executable, "-m", "sacrebleu", *flags, "--score-only", "--width=4"],
+                capture_output=True,
+                text=True,
+            )
+            results[number, "sacrebleu"] = {"bleu": float(scored.stdout)}
+            continue
         _, program, *flags = shlex.split(line)
         name = program.removeprefix("bin/").removesuffix(".py")
         again = call_program(name, *flags)
         assert again.code == 0, again.errors
         results[number, name] = again.result
     names = [name for _, name in results]
-    assert names == ["prepare_data", "train", "evaluate", "evaluate", "export"]
+    assert names == ["prepare_data", "train", "evaluate", "translate", "sacrebleu", "export"]
     assert results[0, "prepare_data"]["up_to_date"]
     assert results[1, "train"]["step"] == 2  # of the same run, which had ended
-    scored = [result["bleu"] for (_, name), result in results.items() if name == "evaluate"]
+    scored = [results[2, "evaluate"]["bleu"], results[4, "sacrebleu"]["bleu"]]
     assert scored == [done.result["bleu"], done.result["bleu_compositional"]]
     assert read_card(done.result["saved_model"]) == card
 

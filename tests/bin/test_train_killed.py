@@ -13,6 +13,7 @@ from keras_transformer.core.training.checkpoint_weights import read_checkpoint
 from keras_transformer.core.training.checkpoints import CheckpointStore
 from tests.program_fixtures import SEED
 from tests.refusals import check_line
+from tests.small_text import write_small_text
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 150, 7  # of the run, and between checkpoints
@@ -45,11 +46,13 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     from pipelines.prepare.preparation import PreparationConfig, prepare
-    from pipelines.sources.files import GrammarSource
+    from pipelines.sources.files import FileSource
 
-    folder = tmp_path_factory.mktemp("grammar") / "data"
-    prepare(GrammarSource(600, 1), folder, PreparationConfig(vocab_size=400, max_length=64, seed=1))
-    return folder
+    folder = tmp_path_factory.mktemp("killed")
+    source = FileSource(write_small_text(folder / "text", 600))
+    config = PreparationConfig(vocab_size=400, max_length=64, seed=1)
+    prepare(source, folder / "data", config)
+    return folder / "data"
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,10 @@
 import gzip
 from pathlib import Path
 
-from pipelines.sources.files import GrammarSource
+from pipelines.sample_text import sample_pairs
 from tests.kit.documents.archives import archive
 from tests.kit.exchange.marian_files import write_model, write_vocabulary
+from tests.small_text import write_small_text
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (
@@ -37,7 +38,8 @@ def write(folder: Path) -> None:
 
 def write_text(folder: Path) -> None:
     """Writes sentence pairs under all the names that the pages use."""
-    pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
+    write_small_text(folder / "sample_text", 40)
+    pairs = [pair for pair in sample_pairs("train") if len(pair[0]) < 60][:60]
     # Splits for validation and tests include pairs short enough for any --max_length on the pages.
     of_all_lengths = [*sorted(pairs, key=lambda pair: len(pair[0]))[:4], *pairs[:4]]
     # Czech and French are German under other names.

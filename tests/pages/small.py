@@ -73,7 +73,7 @@ SAMPLES = (
 TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
 # Further arguments that make a program small; charts stay in the page's folder.
 FURTHER = {
-    "quickstart.py": ["--grammar_pairs=40", "--train_steps=2"],
+    "quickstart.py": ["--text_dir=sample_text", "--train_steps=2"],
     "decoding.py": [
         *("--shape=small", "--rounds=1"),
         *("--engines", "keras_transformer", "ctranslate2_float32"),

@@ -4,11 +4,13 @@ import gzip
 
 import pytest
 
+from keras_transformer.kit.parsing.linearisation import Linearisation
 from pipelines.prepare import sharding
 from pipelines.prepare.metadata import read_metadata
 from pipelines.prepare.preparation import PreparationConfig, prepare
 from pipelines.prepare.sharding import Sharding
-from pipelines.sources.files import FileSource, GrammarSource
+from pipelines.sources.files import FileSource
+from pipelines.sources.treebank import TreebankSource
 from tests.data_folders import contents, interrupt
 from tests.refusals import refused
 
@@ -81,9 +83,12 @@ def test_the_data_set_is_that_of_the_local_runner(source, local, tmp_path, monke
 
 
 def test_a_source_that_is_not_of_files(tmp_path):
-    config = PreparationConfig(vocab_size=320, shared_vocabulary=False)
+    trees = tmp_path / "trees.mrg"
+    trees.write_text("(S (NP (DT The) (NN dog)) (VP (VBZ barks)))\n" * 100)
+    config = PreparationConfig(vocab_size=290, shared_vocabulary=False)
     for name, write_training in (("local", None), ("beam", training_writer([]))):
-        prepare(GrammarSource(100, seed=1), tmp_path / name, config, write_training)
+        source = TreebankSource({"train": [str(trees)]}, Linearisation())
+        prepare(source, tmp_path / name, config, write_training)
     assert contents(tmp_path / "local") == contents(tmp_path / "beam")
 
 

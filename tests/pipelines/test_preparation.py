@@ -526,9 +526,8 @@ def test_metadata_are_plain_json(files, data_dir):
 
 
 def test_metadata_name_settings_as_the_command_line_does():
-    settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}, "grammar_sentences": "0a"}
+    settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}}
     assert data_writer.recorded(settings) == {
         "--dataset": "tfds:x",
         "the split sizes of --dataset": {"train": 9},
-        "the grammar's sentences": "0a",
     }

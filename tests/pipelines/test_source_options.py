@@ -9,7 +9,7 @@ from keras_transformer.kit.parsing.linearisation import Linearisation
 from keras_transformer.support.fields import options_of
 from pipelines.prepare.preparation import prepare
 from pipelines.prepare.preparation_config import PreparationConfig
-from pipelines.sources.files import FileSource, GrammarSource
+from pipelines.sources.files import FileSource
 from pipelines.sources.source_options import OPTION_NAMES, SOURCES, make_source
 from pipelines.sources.treebank import TreebankSource
 from tests.refusals import refused
@@ -34,11 +34,10 @@ def contents(folder):
 def test_every_option_belongs_to_a_source():
     assert {name: len(options_of(options)) for name, options in SOURCES.items()} == {
         "files": 19,
-        "grammar": 1,
         "treebank": 5,
         "tfds:NAME": 3,
     }
-    assert len(OPTION_NAMES) == 19 + 1 + 5 + 3 - 2  # the languages have two sources
+    assert len(OPTION_NAMES) == 19 + 5 + 3 - 2  # the languages have two sources
     assert not set(OPTION_NAMES) & set(vars(CONFIG))
 
 
@@ -50,9 +49,9 @@ def test_options_of_other_sources_are_refused(name):
             make_source(dataset, {option: "some value"}, CONFIG)
 
 
-@pytest.mark.parametrize("dataset", ["", "file", "files:x", "grammar:", "tfds", "x:y", None, 5])
+@pytest.mark.parametrize("dataset", ["", "file", "files:x", "treebank:", "tfds", "x:y", None, 5])
 def test_unknown_sources_are_refused(dataset):
-    with refused("dataset", dataset, about="files, grammar, treebank, tfds:NAME"):
+    with refused("dataset", dataset, about="files, treebank, tfds:NAME"):
         make_source(dataset, {}, CONFIG)
 
 
@@ -69,14 +68,6 @@ def test_files_are_the_default(tmp_path):
     prepare(source, tmp_path / "made", PreparationConfig(**options))
     made = contents(tmp_path / "made")
     assert contents(tmp_path / "default") == contents(tmp_path / "named") == made
-
-
-def test_the_grammar_has_the_seed_of_the_preparation(tmp_path):
-    options = {"vocab_size": 320, "seed": 7}
-    result = kt.prepare(tmp_path / "data", dataset="grammar", grammar_pairs=60, **options)
-    assert result["pairs"]["train"] == 60
-    prepare(GrammarSource(60, seed=7), tmp_path / "made", PreparationConfig(**options))
-    assert contents(tmp_path / "data") == contents(tmp_path / "made")
 
 
 def test_a_treebank(tmp_path, trees):
@@ -121,9 +112,7 @@ def test_what_does_not_suit_trees_is_refused(tmp_path, trees, options, argument,
 @pytest.mark.parametrize(
     ("dataset", "options", "argument", "received"),
     [
-        ("grammar", {"grammar_pairs": 0}, "grammar_pairs", "0"),
-        ("grammar", {"grammar_pairs": "9"}, "grammar_pairs", "9"),
-        ("grammar", {"train_source": "a.en"}, "train_source", "a.en"),
+        ("treebank", {"train_source": "a.en"}, "train_source", "a.en"),
         ("tfds:some_set", {"target_language": "de"}, "source_language", "none"),
         ("tfds:some_set", {"source_language": "de"}, "target_language", "none"),
         ("tfds:some_set", {"source_language": 5}, "source_language", "5"),

@@ -9,7 +9,7 @@ import tensorflow_datasets as tfds
 
 import keras_transformer as kt
 from pipelines.batches.data_set import DataSet
-from pipelines.sources.files import FileSource, GrammarSource
+from pipelines.sources.files import FileSource
 from pipelines.sources.text_files import matching_files, read_lines
 from pipelines.sources.tfds_source import TfdsSource
 from tests.refusals import refused
@@ -322,23 +322,6 @@ class TestTfds:
         with refused(argument, received) as error:
             TfdsSource(name, *languages, tfds_dir)
         assert "\n" not in str(error.value)
-
-
-class TestGrammar:
-    def test_sizes_and_repetition(self):
-        grammar = GrammarSource(7, seed=1)
-        splits = ("train", "validation", "test", "test_compositional")
-        assert grammar.survey().counts == dict.fromkeys(splits, 7)
-        counts = GrammarSource(5000, seed=1).survey().counts
-        assert counts == {**dict.fromkeys(splits, 1000), "train": 5000}
-        pairs = list(grammar.pairs("train"))
-        assert len(pairs) == 7 and list(grammar.pairs("train")) == pairs
-        assert grammar.survey().settings == GrammarSource(7, seed=1).survey().settings
-        assert grammar.survey().settings != GrammarSource(7, seed=2).survey().settings
-
-    def test_zero_pairs_are_refused(self):
-        with refused("grammar_pairs", "0"):
-            GrammarSource(0, seed=1)
 
 
 def test_its_files_are_those_of_all_splits_and_formats(tmp_path):
