@@ -86,14 +86,16 @@ def show_table(names, rows):
 # %% [markdown]
 # ## A small model of the same kind
 #
-# The text comes with the library: short English sentences and their German translations.
+# The text comes with the library: short English sentences and their German translations. We set
+# aside those about teachers and queens, for later.
 
 # %%
-PAIRS, VOCAB_SIZE = 30_000, 2000
+VOCAB_SIZE = 2000
 
 
-def short_pairs(pairs):
-    return [pair for pair in pairs if len(pair[0].split()) <= 8]
+def short_pairs(split, set_aside=False):
+    pairs = [pair for pair in kt.sample_pairs(split) if len(pair[0].split()) <= 8]
+    return [pair for pair in pairs if bool(re.search("teacher|queen", pair[0])) == set_aside]
 
 
 def write(folder, **splits):
@@ -107,9 +109,7 @@ def write(folder, **splits):
     return files
 
 
-text = kt.sample_pairs("train")
-test = short_pairs(kt.sample_pairs("test"))
-general = write(FOLDER / "text", train=short_pairs(text[:PAIRS]), test=test)
+general = write(FOLDER / "text", train=short_pairs("train"), test=short_pairs("test"))
 
 # %% [markdown]
 # The model has what distinguishes OPUS-MT's models from the paper's: the activation swish, biases
@@ -219,7 +219,7 @@ assert difference < 1e-3
 # ## New text
 #
 # Suppose a customer writes about robots and drones, which the model has never read about. To have
-# such text, we take the other sentences of the text and put these words in place of two others.
+# such text, we take the sentences that we have set aside, and replace the two words by these.
 
 # %%
 WORDS = {
@@ -233,8 +233,7 @@ def renamed(text):
     return re.sub(r"\w+", lambda word: WORDS.get(word[0], word[0]), text)
 
 
-pairs = [(renamed(source), renamed(target)) for source, target in short_pairs(text[PAIRS:])]
-pairs = [pair for pair in pairs if re.search("robot|drone", pair[0])]
+pairs = [(renamed(source), renamed(target)) for source, target in short_pairs("train", True)]
 new_text = write(FOLDER / "new_text", train=pairs[100:], test=pairs[:100])
 show_table(["English", "German"], pairs[:4])
 print(f"{len(pairs) - 100} pairs to learn from, 100 to test with")
@@ -325,9 +324,8 @@ show_table(["source", *answers, "reference"], rows)
 
 # %% [markdown]
 # The existing model writes some other noun for each new word; after fine-tuning, robots and drones
-# are right. Two of the six translations are still wrong: "the egg" became "elf Drohne" (eleven
-# drone), and the last verb should be the singular "verließ". A small model that has seen 920
-# sentences with the new words makes such mistakes.
+# are mostly right. A small model that has seen few sentences with the new words still makes
+# mistakes.
 
 # %% [markdown]
 # ## Serving
