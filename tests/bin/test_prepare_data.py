@@ -174,7 +174,7 @@ def test_help_says_which_data_sets_have_a_flag(call_program):
         "seed": "vocabulary and records",
     }
     assert {name: headings[name] for name in expected} == expected
-    assert "--tree_words: <keep|tags|xx>" in done.output
+    assert "pairs are dropped. (default: 256)" in done.output  # of --max_length
 
 
 @pytest.mark.parametrize(
