@@ -2,13 +2,13 @@ import dataclasses
 import math
 
 import pytest
+from keras_transformer.use.store.flat_card import nested_card
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.use.store.card import card_from_json
-from keras_transformer.use.store.flat_card import nested_card
 from tests.small_models import card_of
 
 ADVICE = "to continue, run train again with more train_minutes or train_steps"

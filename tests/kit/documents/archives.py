@@ -104,7 +104,9 @@ def types_of(names):
 
 def archive(format, content, **members):
     """Makes a document. Names of further members have "__" for "/" and "_" for "."."""
-    texts = {name.replace("__", "/").replace("_", "."): text for name, text in members.items()}
+    texts = {
+        re.sub("(?<!/)_", ".", name.replace("__", "/")): text for name, text in members.items()
+    }
     if format in _MAIN:
         name, text = _MAIN[format]
         texts = {name: text, **texts}

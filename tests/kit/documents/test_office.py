@@ -688,7 +688,7 @@ def test_titles_charts_and_comments_on_slides():
     assert found["ppt/slideLayout1.xml"] == layout.replace("a firm", "A FIRM")
 
 
-def test_texts_of_cells_but_not_those_that_formulas_need():
+def test_texts_of_cells_are_translated_as_in_formulas_and_tables():
     strings = (
         "<si><t>a dog</t></si><si><t>Yes</t></si><si><t>Amount</t></si><si><t>12</t></si>"
         '<si><t xml:space="preserve"> one &amp; \ntwo_x000D_</t></si>'
@@ -708,11 +708,12 @@ def test_texts_of_cells_but_not_those_that_formulas_need():
     wanted = wanted.replace("<r><t>a ", '<r><t xml:space="preserve">A ')
     wanted = wanted.replace("<t>red", '<t xml:space="preserve">RED')
     wanted = wanted.replace("<t> cat", '<t xml:space="preserve"> CAT')
+    wanted = wanted.replace("Yes", "YES").replace("Amount", "AMOUNT")
     (_, result) = found["xl/sharedStrings.xml"].split("\n", 1)
     assert result.removeprefix(f'<sst xmlns="{NAMESPACES["x"]}">') == f"{wanted}</sst>"
-    assert found["xl/worksheet1.xml"] == sheet.replace("a cell", "A CELL")
-    assert found["xl/table1.xml"] == table
-    assert left == {"formula": 3, "header": 1, "ruby": 1}
+    assert found["xl/worksheet1.xml"] == sheet.replace("a cell", "A CELL").replace("Yes", "YES")
+    assert found["xl/table1.xml"] == table.replace("Amount", "AMOUNT")
+    assert left == {"formula": 1, "header": 1, "ruby": 1}
 
 
 def test_readings_of_cells_stay_and_count_as_left():
@@ -758,6 +759,22 @@ def test_cells_of_libreoffice_that_are_computed_stay():
     document = read_document(archive("ods", content), "ods", "en")
     assert [segment.text for segment in document.segments] == ["a dog"]
     assert +document.left == {"formula": 3}
+
+
+def test_texts_of_libreoffice_that_formulas_see_stay():
+    cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
+    for formula, wanted in (
+        ("of:=VLOOKUP(&quot;A DOG&quot;;[.A1:.B2];2;0)", ["a cat"]),
+        ("of:=COUNTIF([.A1:.A2];&quot;*dog*&quot;)", []),
+        ("of:=LEN([.A1])", []),
+        ("of:=[.A1]&amp;[.A2]", ["a dog", "a cat"]),
+    ):
+        cells = cell.format("", "a dog") + cell.format("", "a cat")
+        cells += cell.format(f'office:value-type="float" table:formula="{formula}"', "1")
+        content = f"<table:table {declared('table')}>{cells}</table:table>"
+        document = read_document(archive("ods", content), "ods", "en")
+        assert [segment.text for segment in document.segments] == wanted
+        assert +document.left == ({"formula": 2 - len(wanted)} if len(wanted) < 2 else {})
 
 
 def test_comments_on_computed_cells_and_objects_in_texts_are_translated():

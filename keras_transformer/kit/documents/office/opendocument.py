@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.office.archive import Archive, Package, Reader, read_archive
-from keras_transformer.kit.documents.office.formulas import texts_in
+from keras_transformer.kit.documents.office.formulas import Formula, criterion, key_of, read_formula
 from keras_transformer.kit.documents.office.open_xml import read_properties
 from keras_transformer.kit.documents.text.html import add_text
 from keras_transformer.kit.documents.text.xml_source import (
@@ -58,6 +58,7 @@ _TRANSLATED_FIELDS = (
 )
 _NOT_FIELDS = ("text:note", "text:note-citation", "text:ruby-text")
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
+_FORMULA_START = re.compile(r"^(\w+:)?=?")  # "of:="
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 # Positions of text: "super 58%", "33% 58%".
 _SUPERSCRIPT, _SUBSCRIPT = re.compile("super|[1-9]"), re.compile("sub|-")
@@ -107,7 +108,10 @@ class _Reader:
         self._sessions = set(_session_styles(xml.root))
         self._superscripts = set(_styles_at(xml.root, _SUPERSCRIPT))
         self._subscripts = set(_styles_at(xml.root, _SUBSCRIPT))
-        self._used = texts_in(_formulas(xml.root))
+        formulas = [read_formula(source, is_open=True) for source in _formulas(xml.root)]
+        texts = [text for formula in formulas for text in formula.texts]
+        self._used = {key for text in texts for key in (key_of(text), key_of(criterion(text)))}
+        self._is_seen = any(map(_looks_inside, formulas))
 
     @property
     def _inner(self) -> "_Reader":
@@ -144,7 +148,7 @@ class _Reader:
         kind = cell.attributes.get("office:value-type", "string")
         if kind != "string" or "table:formula" in cell.attributes:
             return True
-        return bool(self._used) and cell.text.strip() in self._used
+        return self._is_seen or (bool(self._used) and key_of(cell.text.strip()) in self._used)
 
     def _language(self, style: XmlElement) -> Iterator[Found]:
         """Yields the target language, in place of the language of a default style."""
@@ -244,7 +248,13 @@ def _formulas(root: XmlElement) -> Iterator[str]:
     for element in root.walk():
         for name in ("table:formula", "table:condition"):
             if name in element.attributes:
-                yield element.attributes[name]
+                yield _FORMULA_START.sub("", element.attributes[name])
+
+
+def _looks_inside(formula: Formula) -> bool:
+    """Whether a formula depends on more than which texts are equal."""
+    flows = [*formula.inside, *(flow for flow in formula.compared if flow.is_made)]
+    return any(flow.references for flow in flows)
 
 
 def _styles_at(root: XmlElement, position: re.Pattern) -> Iterator[str]:

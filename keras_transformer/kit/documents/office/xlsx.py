@@ -1,19 +1,20 @@
 """Excel workbooks (.xlsx): text of cells, comments, drawings and charts.
 
-Formulas and numbers stay, as do names of sheets. So do texts that formulas depend on, because they
-would no longer be found: headings of tables, which formulas use as names, and texts that occur
-within a formula or a list of allowed values, such as "yes" in =IF(A1="yes",1,0).
+Numbers stay, as do names of sheets. A text that a formula, a table, a list of allowed values or a
+filter compares is translated everywhere alike, such as "yes" in =IF(A1="yes",1,0), or it stays
+(xlsx_formulas.py).
 """
 
+import dataclasses
 import functools
 import re
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from html import unescape
 
 from keras_transformer.kit.documents.office.archive import Archive, Package, Reader, read_archive
 from keras_transformer.kit.documents.office.drawings import DRAWINGS
-from keras_transformer.kit.documents.office.formulas import texts_in
+from keras_transformer.kit.documents.office.formulas import key_of
 from keras_transformer.kit.documents.office.open_xml import readers_by_type, type_of, types_in
 from keras_transformer.kit.documents.office.runs import Runs, tags_of_runs
 from keras_transformer.kit.documents.text.xml_source import (
@@ -24,15 +25,14 @@ from keras_transformer.kit.documents.text.xml_source import (
 )
 from keras_transformer.kit.documents.tree.segment_builder import Found
 from keras_transformer.kit.documents.tree.segments import Parts, Segment
+from keras_transformer.kit.documents.xlsx_formulas import XlsxFormulas, text_from
 
 _MAIN = type_of(r"(sheet|template|addin)(\.macroEnabled)?\.main")
 _WORKBOOK = type_of(r"(worksheet|main)")
-_NAMES = type_of("table|pivotCacheDefinition")
+_COUNTED = re.compile(f"{_WORKBOOK.pattern}|.*\\.(pivotTable\\+xml|vmlDrawing)")
 _STRINGS = ("x:si", "x:is", "x:text")  # of cells, in other members or in theirs, and of comments
 
 # Sheets may be too large for a tree; most only refer to text in other members.
-_FORMULA = re.compile(r"<(?:[\w.-]+:)?(?:f|formula[12]?|definedName)\b[^<>]*>([^<]*)<")
-_NAME = re.compile(r"""<(?:[\w.-]+:)?(?:tableColumn|cacheField)\b[^<>]*?\sname=("[^"]*"|'[^']*')""")
 _COMPUTED = re.compile(
     r"""<(?:[\w.-]+:)?c\b[^<>]*?\st=["']str["'][^<>]*>
     (?P<cell>[^<]*+(?:<(?!/?(?:[\w.-]+:)?c\b)[^<]*+)*+)""",
@@ -41,46 +41,57 @@ _COMPUTED = re.compile(
 _VALUE = re.compile(r"<(?:[\w.-]+:)?v>([^<]*)<")
 _HEADER = re.compile(r"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)>([^<]*)<")
 _HEADER_CODES = re.compile(r"""&amp;(?:(?:"|&quot;)[^"&]*(?:"|&quot;)|\d+|K[\dA-F]{6}|[A-Z])""")
+# Prompts and errors of validations, tooltips, captions of pivot tables, and texts of buttons.
+_HINT = re.compile(
+    r"""\s(?:promptTitle|prompt|errorTitle|error|tooltip|\w+Caption)=("[^"]*"|'[^']*')
+    |<font\b[^<>]*>([^<]*)<""",
+    re.VERBOSE,
+)
 _LINE_END = re.compile(r"(\s*(?:\r?\n|&#(?:10|13|x[aAdD]);|_x000[aAdD]_)\s*)")
 
 
 def read(content: bytes, most_markup: int) -> Archive:
     """Reads a workbook."""
     left: Counter[str] = Counter()
-    archive = read_archive(content, functools.partial(_find_readers, left), most_markup)
-    archive.left.update(left)
-    return archive
+
+    def find_readers(package: Package) -> dict[str, Reader]:
+        types = types_in(package, "Excel", _MAIN)
+        formulas = XlsxFormulas(package, types, content)
+        package.finish = functools.partial(formulas.finish, left)
+        return _find_readers(package, types, formulas.kept, left)
+
+    archive = read_archive(content, find_readers, most_markup)
+    left.update(archive.left)
+    return dataclasses.replace(archive, left=left)
 
 
-def _find_readers(left: Counter[str], package: Package) -> dict[str, Reader]:
-    """Returns the readers of members with text, and counts what stays in sheets without."""
-    types = types_in(package, "Excel", _MAIN)
-    used: set[str] = set()
-    plain_sheets: set[str] = set()  # without text of their own
+def _find_readers(
+    package: Package, types: Mapping[str, str], kept: Container[str], left: Counter[str]
+) -> dict[str, Reader]:
+    """Returns the readers of members with text, and counts what stays in the others."""
+    plain: set[str] = set()
     for name, type in types.items():
-        if _WORKBOOK.fullmatch(type):
+        if _COUNTED.fullmatch(type):
             text = package.text(name)
-            used |= texts_in(match[1] for match in _FORMULA.finditer(text))
-            if "inlineStr" not in text:
-                plain_sheets.add(name)
+            _count_hints(text, left)
+            if _WORKBOOK.fullmatch(type) and "inlineStr" not in text:
+                plain.add(name)
                 _count_left(text, left)
-        elif _NAMES.fullmatch(type):
-            names = (match[1] for match in _NAME.finditer(package.text(name)))
-            used.update(unescape(name[1:-1]).replace("_x000a_", "\n") for name in names)
     readers = {
-        type_of("sharedStrings|comments|worksheet"): functools.partial(_read_strings, used),
+        type_of("sharedStrings|worksheet"): functools.partial(_read_strings, kept),
+        type_of("comments"): functools.partial(_read_strings, ()),
         type_of("threadedcomments"): _read_comments,
         **DRAWINGS,
     }
     readers = readers_by_type(types, readers)
-    return {name: reader for name, reader in readers.items() if name not in plain_sheets}
+    return {name: reader for name, reader in readers.items() if name not in plain}
 
 
-def _read_strings(used: Container[str], text: str, left: Counter[str]) -> Parts:
+def _read_strings(kept: Container[str], text: str, left: Counter[str]) -> Parts:
     """Reads texts of cells or comments.
 
     Args:
-        used: the texts that formulas depend on.
+        kept: the keys of the texts that stay.
         text: the member with the texts.
         left: the counts of untranslated pieces.
     """
@@ -90,7 +101,7 @@ def _read_strings(used: Container[str], text: str, left: Counter[str]) -> Parts:
     for element in _strings_in(xml.root):
         readings = [child for child in element.elements if child.name == "x:rPh"]
         left["ruby"] += any(reading.has_letters for reading in readings)
-        if _text(element) in used:
+        if key_of(_text(element)) in kept:
             left["formula"] += element.has_letters
         else:
             found += _string(xml, element)
@@ -121,10 +132,16 @@ def _count_left(text: str, left: Counter[str]) -> None:
         left["header"] += any(map(str.isalpha, _HEADER_CODES.sub("", match[1])))
 
 
+def _count_hints(text: str, left: Counter[str]) -> None:
+    """Counts the hints of a sheet, and the captions of a pivot table or of buttons; they stay."""
+    for match in _HINT.finditer(text):
+        left["hint"] += any(map(str.isalpha, unescape(match[1] or match[2])))
+
+
 def _text(element: XmlElement) -> str:
     """Returns a text without its annotations of how it is read."""
     texts = [child.text for child in element.elements if child.name in ("x:t", "x:r")]
-    return "".join(texts).strip()
+    return text_from("".join(texts))
 
 
 def _string(xml: XmlSource, element: XmlElement) -> Iterator[Found]:

@@ -210,7 +210,8 @@ class Document:
 
     parts: Parts
     # The numbers of pieces with letters that stay as they are, by kind: "code", "equation",
-    # "field", "formula", "header", "ruby", "hidden", "deleted", "protected", and "damaged" for
+    # "field", "formula", "header", "hint", "ruby", "hidden", "deleted", "protected", "long" for cells
+    # whose translation would be too long, and "damaged" for
     # members of an archive that a translation would have damaged.
     left: Mapping[str, int] = dataclasses.field(default_factory=dict, kw_only=True)
 
