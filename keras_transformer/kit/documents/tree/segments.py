@@ -210,9 +210,9 @@ class Document:
 
     parts: Parts
     # The numbers of pieces with letters that stay as they are, by kind: "code", "equation",
-    # "field", "formula", "header", "hint", "ruby", "hidden", "deleted", "protected", "long" for cells
-    # whose translation would be too long, and "damaged" for
-    # members of an archive that a translation would have damaged.
+    # "field", "formula", "header", "hint", "ruby", "hidden", "deleted", "protected", "long" for
+    # cells whose translation would be too long, and "damaged" for members of an archive that a
+    # translation would have damaged.
     left: Mapping[str, int] = dataclasses.field(default_factory=dict, kw_only=True)
 
     @property
