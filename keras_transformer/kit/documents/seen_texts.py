@@ -160,8 +160,8 @@ class SeenTexts:
         self.names.setdefault(key_of(name), []).append(placed)
         self.add(formula, sheet, None, everywhere)
 
-    def look_inside(self, cells: Cells) -> None:
-        """Adds cells whose texts stay."""
+    def look_inside(self, cells: Cells | None) -> None:
+        """Adds cells whose texts stay; None for all."""
         self._seen.add(cells)
 
     def settle(self) -> None:
@@ -175,9 +175,9 @@ class SeenTexts:
                     self._see(placed, flow)
         self._see_sources()
 
-    def is_seen(self, sheet: str, column: int, row: int) -> bool:
-        """Whether a formula looks inside of a cell."""
-        return self._seen.meets(Cells(sheet, (column, row, column, row)))
+    def is_seen(self, cells: Cells) -> bool:
+        """Whether a formula looks inside of some of these cells."""
+        return self._seen.meets(cells)
 
     @property
     def sees_cells(self) -> bool:

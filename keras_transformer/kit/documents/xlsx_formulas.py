@@ -181,7 +181,7 @@ class XlsxFormulas:
             inner = items_in(text.encode("utf-8")) if "inlineStr" in text else []
             waiting = iter(inner)
             for kind, column, row, value in _strings_in(text):
-                is_seen = self._seen.is_seen(sheet, column, row)
+                is_seen = self._seen.is_seen(Cells(sheet, (column, row, column, row)))
                 if kind == "inlineStr":
                     item = next(waiting, None)
                     if is_seen and item is not None:

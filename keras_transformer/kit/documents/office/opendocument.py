@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from keras_transformer.kit.documents.notes import is_note, text_of_note
+from keras_transformer.kit.documents.ods_formulas import kept_texts
 from keras_transformer.kit.documents.office.archive import Archive, Package, Reader, read_archive
-from keras_transformer.kit.documents.office.formulas import Formula, criterion, key_of, read_formula
+from keras_transformer.kit.documents.office.formulas import key_of
 from keras_transformer.kit.documents.office.open_xml import read_properties
 from keras_transformer.kit.documents.text.html import add_text
 from keras_transformer.kit.documents.text.xml_source import (
@@ -58,7 +59,6 @@ _TRANSLATED_FIELDS = (
 )
 _NOT_FIELDS = ("text:note", "text:note-citation", "text:ruby-text")
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
-_FORMULA_START = re.compile(r"^(\w+:)?=?")  # "of:="
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # an editing session
 # Positions of text: "super 58%", "33% 58%".
 _SUPERSCRIPT, _SUBSCRIPT = re.compile("super|[1-9]"), re.compile("sub|-")
@@ -108,10 +108,7 @@ class _Reader:
         self._sessions = set(_session_styles(xml.root))
         self._superscripts = set(_styles_at(xml.root, _SUPERSCRIPT))
         self._subscripts = set(_styles_at(xml.root, _SUBSCRIPT))
-        formulas = [read_formula(source, is_open=True) for source in _formulas(xml.root)]
-        texts = [text for formula in formulas for text in formula.texts]
-        self._used = {key for text in texts for key in (key_of(text), key_of(criterion(text)))}
-        self._is_seen = any(map(_looks_inside, formulas))
+        self._kept = kept_texts(xml.root)
 
     @property
     def _inner(self) -> "_Reader":
@@ -148,7 +145,7 @@ class _Reader:
         kind = cell.attributes.get("office:value-type", "string")
         if kind != "string" or "table:formula" in cell.attributes:
             return True
-        return self._is_seen or (bool(self._used) and key_of(cell.text.strip()) in self._used)
+        return bool(self._kept) and key_of(cell.text.strip()) in self._kept
 
     def _language(self, style: XmlElement) -> Iterator[Found]:
         """Yields the target language, in place of the language of a default style."""
@@ -241,20 +238,6 @@ def _commented(review_below: float, content: str, confidence: float | None) -> s
 def _is_placeholder(element: XmlElement) -> bool:
     """Whether only the author of a presentation sees it: "Click to add a title"."""
     return element.attributes.get("presentation:placeholder") == "true"
-
-
-def _formulas(root: XmlElement) -> Iterator[str]:
-    """Yields the formulas of cells, and conditions on what they may contain."""
-    for element in root.walk():
-        for name in ("table:formula", "table:condition"):
-            if name in element.attributes:
-                yield _FORMULA_START.sub("", element.attributes[name])
-
-
-def _looks_inside(formula: Formula) -> bool:
-    """Whether a formula depends on more than which texts are equal."""
-    flows = [*formula.inside, *(flow for flow in formula.compared if flow.is_made)]
-    return any(flow.references for flow in flows)
 
 
 def _styles_at(root: XmlElement, position: re.Pattern) -> Iterator[str]:
