@@ -47,7 +47,7 @@ def kept_texts(root: XmlElement) -> set[str]:
             source = source if element.name == "table:named-expression" else f"[{source}]"
             seen.add_name(element.attributes.get("table:name", ""), _formula(source), "")
     seen.settle()
-    keys = seen.literals | seen.kept
+    keys = {key.strip() for key in seen.literals | seen.kept}  # cells write spaces as elements
     if seen.sees_cells:
         keys |= {key_of(element.text.strip()) for place, element in cells if seen.is_seen(place)}
     return keys - {""}

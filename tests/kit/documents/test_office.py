@@ -766,6 +766,7 @@ def test_texts_of_libreoffice_that_formulas_see_stay():
     for formula, wanted in (
         ("of:=VLOOKUP(&quot;A DOG&quot;;[.A1:.B2];2;0)", ["a cat"]),
         ("of:=COUNTIF([.A1:.A2];&quot;*dog*&quot;)", ["a cat"]),
+        ("of:=MATCH(&quot;a dog &quot;;[.A1:.B1];0)", ["a cat"]),
         ("of:=LEN([$Data.$B$1])", ["a dog"]),
         ("of:=SUM(INDIRECT([.A1]))", ["a cat"]),
         ("of:=LEN(Names)", ["a dog"]),
