@@ -65,7 +65,7 @@ def main() -> dict[str, Any]:
     rule = "must list kinds and their shares, each kind once, such as upper:0.05,typos:0.1"
     values["augment"] = items("augment", float, rule) if FLAGS.augment else None
     config = PreparationConfig(**values)
-    source = make_source(FLAGS.dataset, source_options(), config)
+    source = make_source(FLAGS.dataset, source_options())
     if FLAGS.runner == "local":
         is_given = FLAGS["pipeline_options"].present
         rule = "must not be given without --runner=beam"

@@ -183,7 +183,7 @@ def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
         *(f"--{name}={path}" for name, path in files.items()),
     ]
     with timed("prepare_data", *prepare_arguments):
-        prepare(FileOptions(**files).source(config), data, config)
+        prepare(FileOptions(**files).source(), data, config)
 
     settings = {**(PAPER_RECIPE if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
     loop = LoopConfig(train_steps=steps(), checkpoint_minutes=EVERY / 60)

@@ -60,7 +60,7 @@ def prepare(
     if "vocabulary" in options:
         options["vocabulary"] = paths_of("vocabulary", options["vocabulary"])
     config = PreparationConfig(**options)
-    return preparation.prepare(make_source(dataset, source_options, config), data_dir, config)
+    return preparation.prepare(make_source(dataset, source_options), data_dir, config)
 
 
 def train(

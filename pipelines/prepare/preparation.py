@@ -73,6 +73,8 @@ def prepare(
     require_name(data_dir, "data_dir")
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
+    if source.task == "parsing":
+        config.require_whole_trees()
     _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)
     preparation = Preparation(source, config, write_training)
     up_to_date = _is_prepared(preparation, data_dir)

@@ -90,6 +90,21 @@ class PreparationConfig(SelectionConfig):
             rule = f"must be {kind} with vocabulary={path}"
             require(self.tokenizer == kind, "tokenizer", rule, self.tokenizer)
 
+    def require_whole_trees(self) -> None:
+        """Rejects settings that select or change sentences, or split the tokens of a tree.
+
+        Raises:
+            InputError: for the first of them.
+        """
+        of_sentences = [*(field.name for field in dataclasses.fields(SelectionConfig)), "augment"]
+        for field in dataclasses.fields(self):
+            if field.name in of_sentences:
+                value = getattr(self, field.name)
+                rule = "must not be given with dataset=treebank"
+                require(value == field.default, field.name, rule, value)
+        rule = "must be bpe with dataset=treebank, which keeps brackets whole"
+        require(self.tokenizer == "bpe", "tokenizer", rule, self.tokenizer)
+
     def settings(self) -> dict[str, Any]:
         """Returns argument -> JSON value; equal settings give equal data for equal pairs."""
         settings = dataclasses.asdict(self)

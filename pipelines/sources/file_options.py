@@ -6,7 +6,6 @@ from typing import Any
 
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import option
-from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.sources.files import FileSource, LanguageOptions
 from pipelines.sources.many_languages import argument_of, source_of_files, source_of_parallel_text
 from pipelines.sources.pair_files import READERS
@@ -73,7 +72,7 @@ class FileOptions(LanguageOptions):
         "NLLB-200 read them.",
     )
 
-    def source(self, config: PreparationConfig) -> FileSource:
+    def source(self) -> FileSource:
         return file_source(self)
 
     def of_splits(self, argument: str) -> dict[str, Any]:

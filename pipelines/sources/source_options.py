@@ -9,14 +9,13 @@ from typing import Any
 
 from keras_transformer.support.errors import require
 from keras_transformer.support.fields import options_of
-from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.sources.file_options import FileOptions
 from pipelines.sources.source import Source
 from pipelines.sources.tfds_source import TfdsOptions
 from pipelines.sources.treebank import TreebankOptions
 
 # Each value is a dataclass, whose fields made with support/fields.py's `option` are the options.
-# Its method `source(config: PreparationConfig)` makes the source. If the key ends in ":NAME", the
+# Its method `source()` makes the source. If the key ends in ":NAME", the
 # dataclass also has a field `name`.
 SOURCES = {
     "files": FileOptions,
@@ -31,17 +30,15 @@ OPTION_NAMES = list(
 )
 
 
-def make_source(dataset: str, values: Mapping[str, Any], config: PreparationConfig) -> Source:
+def make_source(dataset: str, values: Mapping[str, Any]) -> Source:
     """Makes a source of sentence pairs.
 
     Args:
         dataset: a key of SOURCES, with the name of a data set in place of NAME.
         values: option -> value, for some of OPTION_NAMES.
-        config: how the pairs will be prepared.
 
     Raises:
-        InputError: for an unknown `dataset`, an option of another source, an invalid value, and a
-            setting in `config` that does not suit the source.
+        InputError: for an unknown `dataset`, an option of another source, and an invalid value.
     """
     kind, colon, name = dataset.partition(":") if isinstance(dataset, str) else ("", "", "")
     key = f"{kind}:NAME" if colon else kind
@@ -51,4 +48,4 @@ def make_source(dataset: str, values: Mapping[str, Any], config: PreparationConf
         rule = f"must not be given with dataset={dataset}"
         require(option in options_of(options), option, rule, value)
     named = {"name": name} if colon else {}
-    return options(**named, **values).source(config)
+    return options(**named, **values).source()

@@ -10,7 +10,6 @@ from absl import logging
 
 from keras_transformer.support.errors import InputError, reason, require
 from keras_transformer.support.fields import check_fields, option
-from pipelines.prepare.preparation_config import PreparationConfig
 from pipelines.sources.files import LanguageOptions
 from pipelines.sources.source import SPLITS, Pair, Source, Survey, Visitor
 from pipelines.sources.text_files import AnyPath
@@ -91,7 +90,7 @@ class TfdsOptions(LanguageOptions):
         require(self.source_language, "source_language", rule, "none")
         require(self.target_language, "target_language", rule, "none")
 
-    def source(self, config: PreparationConfig) -> TfdsSource:
+    def source(self) -> TfdsSource:
         return TfdsSource(self.name, self.source_language, self.target_language, self.tfds_data_dir)
 
 

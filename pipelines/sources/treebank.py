@@ -8,8 +8,6 @@ from keras_transformer.kit.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.kit.parsing.trees import UNARIES, Tree, clean, read_trees
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import one_of, option
-from pipelines.prepare.preparation_config import PreparationConfig
-from pipelines.prepare.selection import SelectionConfig
 from pipelines.sources.source import SPLITS, Pair, Source, Survey, Visitor
 from pipelines.sources.text_files import Paths, TextDigest, check_files, matching_files
 
@@ -119,8 +117,7 @@ class TreebankOptions:
         "Keep chains of unary brackets, (S (VP, or collapse them into one, (S+VP.",
     )
 
-    def source(self, config: PreparationConfig) -> TreebankSource:
-        _require_whole_trees(config)
+    def source(self) -> TreebankSource:
         files = {}
         for split in SPLITS:
             argument = f"{split}_trees"
@@ -133,15 +130,3 @@ class TreebankOptions:
         except InputError as error:
             raise error.replaced(argument=f"tree_{error.argument}") from None
         return TreebankSource(files, linearisation)
-
-
-def _require_whole_trees(config: PreparationConfig) -> None:
-    """Rejects settings that select or change sentences, or split the tokens of a tree."""
-    of_sentences = [*(field.name for field in dataclasses.fields(SelectionConfig)), "augment"]
-    for field in dataclasses.fields(config):
-        if field.name in of_sentences:
-            value = getattr(config, field.name)
-            rule = "must not be given with dataset=treebank"
-            require(value == field.default, field.name, rule, value)
-    rule = "must be bpe with dataset=treebank, which keeps brackets whole"
-    require(config.tokenizer == "bpe", "tokenizer", rule, config.tokenizer)

@@ -46,13 +46,13 @@ def test_options_of_other_sources_are_refused(name):
     dataset = name.replace("NAME", "some_set")
     for option in set(OPTION_NAMES) - set(options_of(SOURCES[name])):
         with refused(option, "some value", about=f"dataset={dataset}"):
-            make_source(dataset, {option: "some value"}, CONFIG)
+            make_source(dataset, {option: "some value"})
 
 
 @pytest.mark.parametrize("dataset", ["", "file", "files:x", "treebank:", "tfds", "x:y", None, 5])
 def test_unknown_sources_are_refused(dataset):
     with refused("dataset", dataset, about="files, treebank, tfds:NAME"):
-        make_source(dataset, {}, CONFIG)
+        make_source(dataset, {})
 
 
 def test_files_are_the_default(tmp_path):

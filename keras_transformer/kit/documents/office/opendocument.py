@@ -15,10 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from keras_transformer.kit.documents.notes import is_note, text_of_note
-from keras_transformer.kit.documents.ods_formulas import kept_texts
 from keras_transformer.kit.documents.office.archive import Archive, Package, Reader, read_archive
 from keras_transformer.kit.documents.office.formulas import key_of
+from keras_transformer.kit.documents.office.ods_formulas import kept_texts
 from keras_transformer.kit.documents.office.open_xml import read_properties
 from keras_transformer.kit.documents.text.html import add_text
 from keras_transformer.kit.documents.text.xml_source import (
@@ -27,6 +26,7 @@ from keras_transformer.kit.documents.text.xml_source import (
     with_ranges,
     write_text,
 )
+from keras_transformer.kit.documents.tree.notes import is_note, text_of_note
 from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on, is_doubtful
 from keras_transformer.kit.documents.tree.segment_builder import Found, SegmentBuilder
 from keras_transformer.kit.documents.tree.segments import Parts, Piece, ReviewUnit

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.text.xml_source import with_ranges, write_text
+from keras_transformer.kit.documents.tree.notes import is_note, text_of_note
 from keras_transformer.kit.documents.tree.segment_builder import SegmentBuilder
 from keras_transformer.kit.documents.tree.segments import MarkKind, Parts, Piece, Segment
 

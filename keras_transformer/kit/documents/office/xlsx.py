@@ -17,6 +17,7 @@ from keras_transformer.kit.documents.office.drawings import DRAWINGS
 from keras_transformer.kit.documents.office.formulas import key_of
 from keras_transformer.kit.documents.office.open_xml import readers_by_type, type_of, types_in
 from keras_transformer.kit.documents.office.runs import Runs, tags_of_runs
+from keras_transformer.kit.documents.office.xlsx_formulas import XlsxFormulas, text_from
 from keras_transformer.kit.documents.text.xml_source import (
     XmlElement,
     XmlSource,
@@ -25,7 +26,6 @@ from keras_transformer.kit.documents.text.xml_source import (
 )
 from keras_transformer.kit.documents.tree.segment_builder import Found
 from keras_transformer.kit.documents.tree.segments import Parts, Segment
-from keras_transformer.kit.documents.xlsx_formulas import XlsxFormulas, text_from
 
 _MAIN = type_of(r"(sheet|template|addin)(\.macroEnabled)?\.main")
 _WORKBOOK = type_of(r"(worksheet|main)")

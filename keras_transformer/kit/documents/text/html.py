@@ -23,8 +23,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from keras_transformer.kit.documents.notes import is_note, text_of_note
 from keras_transformer.kit.documents.text import xml_source
+from keras_transformer.kit.documents.tree.notes import is_note, text_of_note
 from keras_transformer.kit.documents.tree.segment_builder import (
     Found,
     OpenTags,

@@ -27,8 +27,8 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from keras_transformer.kit.documents.notes import text_of_note
 from keras_transformer.kit.documents.text import html
+from keras_transformer.kit.documents.tree.notes import text_of_note
 from keras_transformer.kit.documents.tree.segment_builder import (
     Found,
     OpenTags,

@@ -32,7 +32,7 @@ from keras_transformer.kit.documents.office.formulas import (
     with_texts,
 )
 from keras_transformer.kit.documents.office.open_xml import type_of
-from keras_transformer.kit.documents.seen_texts import (
+from keras_transformer.kit.documents.office.seen_texts import (
     Cells,
     Corners,
     SeenTexts,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from keras_transformer.kit.documents.office.formulas import Formula, key_of, read_formula
-from keras_transformer.kit.documents.seen_texts import Cells, SeenTexts
+from keras_transformer.kit.documents.office.seen_texts import Cells, SeenTexts
 from keras_transformer.kit.documents.text.xml_source import XmlElement
 
 _START = re.compile(r"^(\w+:)?=?")  # "of:="
