@@ -4,7 +4,7 @@ The type depends on the model's files, which no overload can tell. So there is a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from keras_transformer.kit.documents.text_translator import TextTranslator
 from keras_transformer.kit.parsing.parser import Parser
@@ -63,7 +63,7 @@ def load(
     """
     check_options(options)
     stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device, xla))
-    return cast(TextTranslator, translator_of(stored, options))
+    return translator_of(stored, options)
 
 
 def load_parser(
@@ -84,11 +84,11 @@ def load_parser(
     stored = open_model(ModelPath(path, checkpoint, adapter, adapter_scale, device, xla))
     task = "translation" if stored.description is None else stored.description.task
     require(task == "parsing", "path", "must be a parsing model", f"{path}, a {task} model")
-    return cast(Parser, translator_of(stored, options))
+    return translator_of(stored, options)
 
 
-def translator_of(stored: StoredModel, options: Mapping[str, Any]) -> TextTranslator | Parser:
-    """Makes the translator of a model, or the parser of a parsing model; see `load`."""
+def translator_of(stored: StoredModel, options: Mapping[str, Any]) -> Any:
+    """Makes the TextTranslator of a model, or the Parser of a parsing model; see `load`."""
     engine, vocabularies, card = stored.load(options)
     is_parser = card.description.task == "parsing"
     rule = "must be used with a translation model"

@@ -1,12 +1,9 @@
 """A Translator for sentences and whole documents, as returned by `keras_transformer.load`."""
 
 import copy
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from keras_transformer.core.search.engines.engine import select
-from keras_transformer.core.search.length_penalty import penalized
 from keras_transformer.kit.documents.formats import read_document
 from keras_transformer.kit.documents.memory.corrections import Corrections
 from keras_transformer.kit.documents.memory.memory import (
@@ -23,20 +20,16 @@ from keras_transformer.support.progress import progress_bar
 from keras_transformer.use.store.languages import short_code
 from keras_transformer.use.translate.answer_counts import AnswerCounts
 from keras_transformer.use.translate.answers import Translation
+from keras_transformer.use.translate.recall import recall
 from keras_transformer.use.translate.search_request import SearchRequest
 from keras_transformer.use.translate.terminology import phrases_of, term_finder
-from keras_transformer.use.translate.texts import encoded
 from keras_transformer.use.translate.translator import Translator
 
 
 class TextTranslator(Translator):
-    """Translates sentences, as a Translator does, and documents in any supported format.
+    """Translates sentences, as a Translator does, and documents in any supported format."""
 
-    Attributes:
-        memories: the translation memories; the first one that has a sentence counts.
-    """
-
-    memories: tuple[TranslationMemory, ...] = ()
+    memories: tuple[TranslationMemory, ...]
 
     def with_memory(self, translations: Mapping[str, str]) -> "TextTranslator":
         """Returns the same model with a translation memory, which comes before those it has.
@@ -89,51 +82,6 @@ class TextTranslator(Translator):
         """
         coded = self.with_codes(texts, to)
         return [best_matches(self.memories, text, count, least_similarity) for text in coded]
-
-    def _recall(self, text: str, phrases: Iterable[str]) -> str | None:
-        """Returns the translation of a text in the memories, if one has it with these phrases."""
-        found = (memory.find(text, phrases) for memory in self.memories)
-        return next((target for target in found if target is not None), None)
-
-    def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
-        """Searches as `Translator.search` does, but uses the memories where it can."""
-        if not any(map(len, self.memories)) or request.target_prefixes is not None:
-            return super().search(request, progress)
-        targets = [
-            self._recall(text, phrases)
-            for text, phrases in zip(request.texts, request.all_phrases(), strict=True)
-        ]
-        known = [index for index, target in enumerate(targets) if target is not None]
-        others = [index for index, target in enumerate(targets) if target is None]
-        remembered = self._remembered(request.select(known), [targets[index] for index in known])
-        searched = super().search(request.select(others), progress)
-        answers = dict(zip([*known, *others], [*remembered, *searched], strict=True))
-        return [answers[index] for index in range(len(request.texts))]
-
-    def _remembered(
-        self, request: SearchRequest, targets: Sequence[str]
-    ) -> list[list[Translation]]:
-        """Makes answers from translations in the memories; the model scores and aligns them."""
-        rows = encoded(self.vocabularies.target, targets)
-        answers = [
-            Translation(target, None, None, tokens=len(ids) + 1, from_memory=True)
-            for target, ids in zip(targets, rows, strict=True)
-        ]
-        if request.scores:
-            scored = self.score(request.texts, targets)
-            answers = [
-                dataclasses.replace(
-                    answer,
-                    score=penalized(target.log_prob, target.tokens, self.config.alpha),
-                    log_prob=target.log_prob,
-                )
-                for answer, target in zip(answers, scored, strict=True)
-            ]
-        indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
-        pairs = self.align(select(request.texts, indices), select(targets, indices))
-        for index, pair in zip(indices, pairs, strict=True):
-            answers[index] = dataclasses.replace(answers[index], pair=pair)
-        return [[answer] for answer in answers]
 
     def translate_document(
         self,
@@ -254,7 +202,8 @@ class TextTranslator(Translator):
             if not any(map(len, self.memories)):
                 return False
             (coded,) = self.with_codes([text], to)
-            return self._recall(coded, phrases_of(terms_of(text))) is not None
+            phrases = phrases_of(terms_of(text))
+            return recall(self.memories, coded, phrases) is not None
 
         sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         # EOS and codes are subwords.

@@ -8,13 +8,14 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.search.engines.engine import Engine, Rows, select
+from keras_transformer.core.search.length_penalty import penalized
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import spelled
 from keras_transformer.core.vocabulary.terms import has_terms
@@ -33,15 +34,15 @@ from keras_transformer.use.translate.batches import in_batches, longer_lengths
 from keras_transformer.use.translate.confidence import evidence
 from keras_transformer.use.translate.encoder import TextEncoder
 from keras_transformer.use.translate.language_prefix import LanguagePrefix
+from keras_transformer.use.translate.recall import Memory, recalled
 from keras_transformer.use.translate.search_request import SearchRequest
-from keras_transformer.use.translate.terminology import (
-    check_terminology,
-)
+from keras_transformer.use.translate.terminology import check_terminology
 from keras_transformer.use.translate.text_search import TextSearch
 from keras_transformer.use.translate.texts import (
     as_text,
     as_text_lists,
     as_texts,
+    encoded,
     rows_of,
 )
 
@@ -64,6 +65,7 @@ class Translator:
         target_languages: a multi-directional model's target languages, as `translate` takes them;
             empty for other models.
         knows_terms: whether the model was trained with terms in its source.
+        memories: the translation memories; the first one that has a sentence counts.
 
     Raises:
         InputError: if the beam size exceeds the vocabulary size.
@@ -88,6 +90,7 @@ class Translator:
         self.target_languages = self.language_prefix.targets
         is_trained = has_terms(card.description.task_options)
         self.knows_terms = is_trained and len(vocabularies.source.term_ids) > 0
+        self.memories: tuple[Memory, ...] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({facts_of(self.card, self.engine)})"
@@ -111,14 +114,14 @@ class Translator:
         require(self._make_model is not None, "model", rule, "another translator")
         return self._make_model()
 
-    def with_alpha(self, alpha: float) -> "Translator":
+    def with_alpha(self, alpha: float) -> Self:
         """Returns the same model with another length penalty (section 6.1)."""
         changed = copy.copy(self)
         decoding = dataclasses.replace(self.config, alpha=alpha)
         changed.card = dataclasses.replace(self.card, decoding=decoding)
         return changed
 
-    def with_calibration(self, calibration: Calibration) -> "Translator":
+    def with_calibration(self, calibration: Calibration) -> Self:
         """Returns the same model with another calibration of its confidence."""
         changed = copy.copy(self)
         changed.card = dataclasses.replace(self.card, calibration=calibration)
@@ -255,14 +258,48 @@ class Translator:
     def search(self, request: SearchRequest, progress: bool = False) -> list[list[Translation]]:
         """Returns the translations of a SearchRequest's texts, best first; see `translate`.
 
-        Texts that are aligned or judged only have the guaranteed translations.
+        Texts that are aligned or judged only have the guaranteed translations. One that is in a
+        memory only has that translation.
 
         A model that was trained with terms reads those of a terminology in its source; a term that
         it leaves out is forced, if the engine can. With any other model, all are forced. A forced
         term may spoil a sentence: one that becomes much less probable is translated without it.
         `without_terms` names the terms that a translation lacks in any form.
         """
-        return self._text_search().search(request, progress)
+        targets = recalled(self.memories, request)
+        known = [index for index, target in enumerate(targets) if target is not None]
+        others = [index for index, target in enumerate(targets) if target is None]
+        remembered = self._remembered(request.select(known), select(targets, known))
+        searched = self._text_search().search(request.select(others), progress)
+        answers = dict(zip([*known, *others], [*remembered, *searched], strict=True))
+        return [answers[index] for index in range(len(request.texts))]
+
+    def _remembered(
+        self, request: SearchRequest, targets: Sequence[str]
+    ) -> list[list[Translation]]:
+        """Makes answers from translations in the memories; the model scores and aligns them."""
+        if not targets:
+            return []
+        rows = encoded(self.vocabularies.target, targets)
+        answers = [
+            Translation(target, None, None, tokens=len(ids) + 1, from_memory=True)
+            for target, ids in zip(targets, rows, strict=True)
+        ]
+        if request.scores:
+            scored = self.score(request.texts, targets)
+            answers = [
+                dataclasses.replace(
+                    answer,
+                    score=penalized(target.log_prob, target.tokens, self.config.alpha),
+                    log_prob=target.log_prob,
+                )
+                for answer, target in zip(answers, scored, strict=True)
+            ]
+        indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
+        pairs = self.align(select(request.texts, indices), select(targets, indices))
+        for index, pair in zip(indices, pairs, strict=True):
+            answers[index] = dataclasses.replace(answers[index], pair=pair)
+        return [[answer] for answer in answers]
 
     def _text_search(self) -> TextSearch:
         return TextSearch(
