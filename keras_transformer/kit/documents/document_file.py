@@ -6,13 +6,21 @@ terminal each line is answered before the next is read. Files in other formats a
 
 import dataclasses
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from tqdm import tqdm
 
+from keras_transformer.kit.documents.file_translation import (
+    CHUNK_LINES,
+    WITHOUT_TERMS,
+    FileConfig,
+    FileTranslation,
+    in_chunks,
+    lines_of,
+    reading,
+)
 from keras_transformer.kit.documents.formats import (
     FORMATS,
     TEXT,
@@ -22,17 +30,6 @@ from keras_transformer.kit.documents.formats import (
     format_of,
     in_file,
     read_document,
-)
-from keras_transformer.kit.documents.lines import (
-    CHUNK_LINES,
-    NO_TERMS,
-    WITHOUT_TERMS,
-    check_streams,
-    in_chunks,
-    lines_of,
-    name_of,
-    opened_streams,
-    reading,
 )
 from keras_transformer.kit.documents.text.encodings import decoded
 from keras_transformer.kit.documents.text.wrapped import continued_line
@@ -44,8 +41,6 @@ from keras_transformer.support.fields import Share, check_fields, one_of, option
 from keras_transformer.support.files.paths import RemotePath, to_path
 from keras_transformer.support.files.reading import opened, uncompressed_name
 from keras_transformer.support.output_files import STANDARD_STREAM
-from keras_transformer.support.progress import progress_bar
-from keras_transformer.use.translate.terminology import terms_in
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.use.translate.translator import Translator
@@ -55,11 +50,9 @@ UNKNOWN = "translation"  # in a file's name, in place of the language
 
 
 @dataclasses.dataclass(frozen=True)
-class DocumentConfig:
+class DocumentConfig(FileConfig):
     """The input, output and options for translating a document."""
 
-    input: str = STANDARD_STREAM  # path, or "-" for stdin
-    output: str = STANDARD_STREAM  # path, or "-" for stdout
     format: Annotated[str, one_of(*sorted(FORMATS))] | None = option(
         None,
         "Format of the input. The default follows from the file extension, and is text for unknown "
@@ -85,12 +78,10 @@ class DocumentConfig:
         "0.5, and mark them in docx, odt, po, xliff, tsv, csv and jsonl. The model needs a "
         "calibration, by evaluate.",
     )
-    terminology: dict[str, str] | None = None  # source phrase -> how to translate it
-    to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
         check_fields(self)
-        check_streams(self.input, self.output)
+        super().__post_init__()
         check_language(self.language)
         check_format(self.read_as, self.columns)
         format = FORMATS[self.read_as]
@@ -130,29 +121,24 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     """Translates a document.
 
     Returns:
-        {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
-        could not be cut to the model's limit), "unfinished" (sentences whose translation reached
-        the length limit), "from_memory" (sentences found in a translation memory), "without_terms"
-        (sentences whose translation lacks a term; these four count equal sentences once), "left"
-        (the numbers of pieces with letters that stay as they are, by kind; see Document.left),
-        "seconds", "output"}, and a description of the checkpoint. With `review_below`, also
-        {"doubtful": the number of distinct sentences below it, "marked_by": what marks them in the
-        output, or None for a format without marks}.
+        {"format", "lines" (of the input; paragraphs of an archive)}, the report of a
+        FileTranslation, whose counts are of sentences, equal ones once, and "left" (the numbers of
+        pieces with letters that stay as they are, by kind; see Document.left). With `review_below`,
+        also {"doubtful": the number of distinct sentences below it, "marked_by": what marks them in
+        the output, or None for a format without marks}.
 
     Raises:
         InputError: names a line that is not in the document's encoding. For text (UTF-8), the lines
             before it are written if the output is stdout. An output file is written whole or not at
             all.
     """
-    start, lines = time.monotonic(), 0
-    segments, left = 0, Counter()
-    lacks_terms = bool(config.terminology)
+    lines, segments, left = 0, 0, Counter()
     format = config.read_as
     is_judged = config.review_below is not None
     if is_judged:
         translator.require_calibration("review_below", config.review_below)
-    mark = FORMATS[format].review_mark
     counts = translator.new_counts(config.review_below or 0.0)
+    file = FileTranslation(config, counts, translator.checkpoint)
     documents = translator.document_translator(
         config.language,
         config.case,
@@ -161,17 +147,13 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         counts=counts,
         confidence=is_judged,
     )
-    with (
-        opened_streams(config.input, config.output) as (source, target, is_terminal),
-        progress_bar(unit=" segments", delay=0.1, disable=is_terminal) as bar,
-    ):
+    with file.opened("segments") as (source, target, bar, is_terminal):
         size = 1 if is_terminal else CHUNK_LINES
-        for text in texts_of(source, name_of(config.input), format, size):
+        for text in texts_of(source, config.name, format, size):
             if lines == 0 and config.format is None and format == TEXT:
-                suggest_wrapped(text, name_of(config.input))
+                suggest_wrapped(text, config.name)
             document = _read(text, documents.language, config, documents.target)
-            texts = [segment.text for segment in document.segments]
-            lacks_terms = lacks_terms and not any(terms_in(texts, config.terminology))
+            file.look_for_terms(segment.text for segment in document.segments)
             translated = _counted(document, documents.translate(document.parts), bar)
             for content in document.written(translated):
                 target.write(content)
@@ -180,30 +162,24 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             segments += len(document.segments)
             left.update(document.left)
     if segments == 0:
-        print(f"{name_of(config.input)}: no text to translate was found", file=sys.stderr)
-    if lacks_terms and segments > 0:
-        print(f"{name_of(config.input)}: {NO_TERMS}", file=sys.stderr)
+        file.warn("no text to translate was found")
+    else:
+        file.warn_without_terms()
     if counts.without_terms:
         what = "1 sentence" if counts.without_terms == 1 else f"{counts.without_terms} sentences"
-        print(f"{name_of(config.input)}: {what}: {WITHOUT_TERMS}", file=sys.stderr)
-    if counts.doubtful:
-        what = "1 sentence has" if counts.doubtful == 1 else f"{counts.doubtful} sentences have"
+        file.warn(f"{what}: {WITHOUT_TERMS}")
+    review = _review(file, config, counts.doubtful) if is_judged else {}
+    return file.result({"format": format, "lines": lines}, {"left": dict(+left), **review})
+
+
+def _review(file: FileTranslation, config: DocumentConfig, doubtful: int) -> dict[str, Any]:
+    """Warns of doubtful sentences, and returns what the report says of them."""
+    mark = FORMATS[config.read_as].review_mark
+    if doubtful:
+        what = "1 sentence has" if doubtful == 1 else f"{doubtful} sentences have"
         message = f"{what} less confidence than {config.review_below:g}: read their translations"
-        marked = f", marked by {mark}" if mark else ""
-        print(f"{name_of(config.input)}: {message}{marked}", file=sys.stderr)
-    return {
-        "format": format,
-        "lines": lines,
-        "truncated": counts.truncated,
-        "unfinished": counts.unfinished,
-        "from_memory": counts.from_memory,
-        "without_terms": counts.without_terms,
-        "left": dict(+left),
-        **({"doubtful": counts.doubtful, "marked_by": mark or None} if is_judged else {}),
-        "seconds": round(time.monotonic() - start, 3),
-        "output": config.output,
-        **translator.checkpoint,
-    }
+        file.warn(f"{message}, marked by {mark}" if mark else message)
+    return {"doubtful": doubtful, "marked_by": mark or None}
 
 
 def path_beside(path: str, format: str, language: str | None) -> str:
@@ -260,7 +236,7 @@ def _read(
             review_below=config.review_below or 0.0,
         )
     except InputError as error:
-        raise in_file(error, name_of(config.input)) from None
+        raise in_file(error, config.name) from None
 
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str | bytes]:

@@ -12,48 +12,35 @@ two columns: the subwords and their log-probabilities, both separated by spaces.
 `target_prefixes`, an input line may contain a tab followed by the beginning of its translation.
 """
 
-import contextlib
 import dataclasses
-import gzip
-import os
-import sys
-import time
-import zlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from keras_transformer.support.errors import InputError, require
-from keras_transformer.support.fields import option
-from keras_transformer.support.files.paths import RemotePath, is_device, to_path
-from keras_transformer.support.files.reading import opened, require_end, text_lines
-from keras_transformer.support.output_files import (
-    STANDARD_STREAM,
-    Output,
-    check_output,
-    one_line,
-    opened_output,
+from keras_transformer.kit.documents.file_translation import (
+    CHUNK_LINES,
+    WITHOUT_TERMS,
+    FileConfig,
+    FileTranslation,
+    in_chunks,
+    lines_of,
 )
-from keras_transformer.support.progress import progress_bar
+from keras_transformer.support.errors import require
+from keras_transformer.support.fields import option
+from keras_transformer.support.output_files import one_line
 from keras_transformer.use.translate.answers import Translation
-from keras_transformer.use.translate.terminology import check_terminology, terms_in
 
 if TYPE_CHECKING:  # it imports TensorFlow, which is not needed to check flags
     from keras_transformer.kit.documents.memory.memory import Match
     from keras_transformer.kit.documents.text_translator import TextTranslator
     from keras_transformer.use.translate.translator import Translator
 
-CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
 SHOWN_NUMBERS = 10  # line numbers in a warning
-NO_TERMS = "none of the terms occurs in the text: their source phrases must be in its language"
-WITHOUT_TERMS = "the translation lacks a term, which the model found too improbable"
 
 
 @dataclasses.dataclass(frozen=True)
-class LinesConfig:
+class LinesConfig(FileConfig):
     """The input, output and options for translating line by line."""
 
-    input: str = STANDARD_STREAM  # path, or "-" for stdin
-    output: str = STANDARD_STREAM  # path, or "-" for stdout
     n_best: int = option(
         1,
         "Translations per line; above 1, each output line begins with the number of its input "
@@ -78,46 +65,10 @@ class LinesConfig:
         False,
         "Input lines may contain a tab followed by the beginning of their translation.",
     )
-    terminology: dict[str, str] | None = None  # source phrase -> how to translate it
-    to: str | None = None  # the target language, if the model has several
 
     def __post_init__(self):
         require(self.n_best >= 1, "n_best", "must be at least 1", self.n_best)
-        check_terminology(self.terminology)
-        check_streams(self.input, self.output)
-
-
-def check_streams(input: str, output: str) -> None:
-    """Raises an InputError if the input cannot be read or the output cannot be written."""
-    path = to_path(input)
-    readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
-    readable |= input == STANDARD_STREAM and sys.stdin is not None
-    require(readable, "input", "must be a file that can be read", repr(input))
-    if input != STANDARD_STREAM:
-        require_end(path, "input")
-    if output != STANDARD_STREAM:
-        check_output(output, inputs={"input": [input]})
-
-
-@contextlib.contextmanager
-def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output | BinaryIO, bool]]:
-    """Opens the input and the output; yields both, and whether the input is a terminal."""
-    if is_device(input):
-        print(f"waiting for input from {input}", file=sys.stderr)
-    from_stdin = input == STANDARD_STREAM
-    with (
-        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else opened(input) as source,
-        opened_output(output) as target,
-    ):
-        is_terminal = hasattr(source, "isatty") and source.isatty()
-        if is_terminal:
-            print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
-        yield source, target, is_terminal
-
-
-def name_of(input: str) -> str:
-    """Returns the name of the input for errors."""
-    return "stdin" if input == STANDARD_STREAM else input
+        super().__post_init__()
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
@@ -128,34 +79,27 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     a term.
 
     Returns:
-        {"lines", "truncated" (lines cut to the model's limit), "unfinished" (translations that
-        reached the length limit), "from_memory" (lines found in a translation memory),
-        "without_terms" (lines whose translation lacks a term), "seconds", "output"}, a description
-        of the checkpoint, and a parser's counts.
+        {"lines"}, and the report of a FileTranslation, for lines.
 
     Raises:
         InputError: names a line that is not UTF-8; the lines before it are written if the output is
             stdout. An output file is written whole or not at all.
     """
-    start, count = time.monotonic(), 0
+    count = 0
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
     without_terms: list[int] = []
-    name = name_of(config.input)
-    lacks_terms = bool(config.terminology)
     counts = translator.new_counts()
+    file = FileTranslation(config, counts, translator.checkpoint)
     if config.confidence:
         translator.require_calibration("confidence", True)
     if config.terminology:
         translator.check_terms(config.terminology)
     translator.with_codes([], config.to)  # rejects an unknown language before reading anything
-    with (
-        opened_streams(config.input, config.output) as (source, target, is_terminal),
-        progress_bar(unit=" lines", delay=0.1, disable=is_terminal) as bar,
-    ):
-        lines = lines_of(source, name)
+    with file.opened("lines") as (source, target, bar, is_terminal):
+        lines = lines_of(source, config.name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
-            lacks_terms = lacks_terms and not any(terms_in(chunk, config.terminology))
+            file.look_for_terms(chunk)
             answers = translate_chunk(translator, chunk, config)
             counts.add(translations[0] for translations in answers)
             matches = matches_of(translator, chunk, config)
@@ -172,25 +116,14 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             target.flush()
             count += len(chunk)
             bar.update(len(chunk))
-    warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
-    warn(name, unfinished, "the translation reached its length limit; its end may be missing")
-    warn(name, without_terms, WITHOUT_TERMS)
-    if lacks_terms:
-        print(f"{name}: {NO_TERMS}", file=sys.stderr)
-    return {
-        "lines": count,
-        "truncated": len(truncated),
-        "unfinished": len(unfinished),
-        "from_memory": counts.from_memory,
-        "without_terms": counts.without_terms,
-        "seconds": round(time.monotonic() - start, 3),
-        "output": config.output,
-        **translator.checkpoint,
-        **counts.of_trees(),
-    }
+    warn(file, truncated, "the text is longer than the model's limit; its end is not translated")
+    warn(file, unfinished, "the translation reached its length limit; its end may be missing")
+    warn(file, without_terms, WITHOUT_TERMS)
+    file.warn_without_terms()
+    return file.result({"lines": count})
 
 
-def warn(name: str, numbers: Sequence[int], reason: str) -> None:
+def warn(file: FileTranslation, numbers: Sequence[int], reason: str) -> None:
     """Prints a warning about lines of a file on stderr, if there are any."""
     if not numbers:
         return
@@ -198,8 +131,7 @@ def warn(name: str, numbers: Sequence[int], reason: str) -> None:
     more = len(numbers) - SHOWN_NUMBERS
     if more > 0:
         listed += f" and {more} more"
-    what = "line" if len(numbers) == 1 else "lines"
-    print(f"{name}: {what} {listed}: {reason}", file=sys.stderr)
+    file.warn(f"{'line' if len(numbers) == 1 else 'lines'} {listed}: {reason}")
 
 
 def translate_chunk(
@@ -234,45 +166,6 @@ def matches_of(
         return [[] for _ in lines]
     texts, _ = parts_of(lines, config)
     return translator.matches(texts, to=config.to)
-
-
-def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
-    """Yields the lines of the input, like `files.reading.text_lines`.
-
-    Raises:
-        InputError: names a line that is not UTF-8; also for damaged compressed input.
-        OSError: names the input if it cannot be read.
-    """
-    with reading(name):
-        yield from text_lines(source, name, keep_ends)
-
-
-@contextlib.contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Raises an InputError for damaged compressed input; adds its name to an OSError."""
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError("input", "must be a file that can be read", f"{name!r}: {error}") from None
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from None
-
-
-def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Yields lists of `size` lines, the last one shorter; yields all lines before an error."""
-    chunk: list[str] = []
-    try:
-        for line in lines:
-            chunk.append(line)
-            if len(chunk) == size:
-                yield chunk
-                chunk = []
-    except (InputError, OSError):
-        if chunk:
-            yield chunk
-        raise
-    if chunk:
-        yield chunk
 
 
 def format_answer(

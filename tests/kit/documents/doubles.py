@@ -2,9 +2,9 @@
 
 import dataclasses
 import io
+import sys
 import types
 
-from keras_transformer.kit.documents import lines
 from keras_transformer.kit.documents.tree.alignment import units
 from keras_transformer.kit.documents.tree.segments import Segment, pieces_of
 from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
@@ -32,8 +32,8 @@ def run_on(translate, make_config, content, folder, monkeypatch, streams=False, 
     if streams:
         stdin = io.BytesIO(content)
         stdin.isatty = lambda: terminal
-        monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
-        monkeypatch.setattr(lines.sys, "stdout", stdout)
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stdin))
+        monkeypatch.setattr(sys, "stdout", stdout)
         config = make_config()
     else:
         (folder / "in.txt").write_bytes(content)

@@ -14,6 +14,7 @@ from keras_transformer.kit.documents.document_file import (
 from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.use.translate.answer_counts import AnswerCounts
 from keras_transformer.use.translate.answers import Translation
+from keras_transformer.use.translate.translator import Translator
 from tests.kit.documents.archives import archive, content_of
 from tests.kit.documents.doubles import run_on
 from tests.refusals import check, refused
@@ -23,6 +24,7 @@ class Shouter:
     """Translates sentences by capitalizing them."""
 
     new_counts = AnswerCounts
+    require_calibration = Translator.require_calibration
 
     def __init__(self):
         self.checkpoint, self.calls = {"step": 7}, []

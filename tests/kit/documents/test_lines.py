@@ -2,6 +2,7 @@ import errno
 import functools
 import io
 import os
+import sys
 import threading
 import types
 
@@ -13,6 +14,7 @@ from keras_transformer.kit.documents.memory.memory import Match
 from keras_transformer.support.errors import InputError
 from keras_transformer.use.translate.answer_counts import AnswerCounts
 from keras_transformer.use.translate.answers import AlignedPair, Translation
+from keras_transformer.use.translate.translator import Translator
 from tests.kit.documents.doubles import run_on
 from tests.refusals import check, refused
 
@@ -25,6 +27,7 @@ class Shouter:
     """Gives two translations of each sentence: in capitals, then reversed."""
 
     new_counts = AnswerCounts
+    require_calibration = Translator.require_calibration
 
     def __init__(self):
         self.checkpoint = {"step": 7}
@@ -238,10 +241,10 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):
     keyboard, terminal = os.openpty()
     os.write(keyboard, b"a\nb\n\x04")  # Ctrl-D
     stdout = types.SimpleNamespace(buffer=io.BytesIO())
-    monkeypatch.setattr(lines.sys, "stdout", stdout)
+    monkeypatch.setattr(sys, "stdout", stdout)
     translator = Shouter()
     with open(terminal, "rb") as stdin:
-        monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stdin))
         result = translate_lines(translator, LinesConfig())
     os.close(keyboard)
     assert (translator.calls, result["lines"]) == ([["a"], ["b"]], 2)

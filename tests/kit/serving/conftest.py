@@ -15,6 +15,7 @@ from keras_transformer.use.translate.answer_counts import AnswerCounts
 from keras_transformer.use.translate.answers import Translation
 from keras_transformer.use.translate.language_prefix import LanguagePrefix
 from keras_transformer.use.translate.terminology import phrases_of, terms_in
+from keras_transformer.use.translate.translator import Translator
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
@@ -52,6 +53,8 @@ class FakeTranslator:
     Attention has two layers of two heads. In the second layer, the first head of `memory` follows
     ALIGNMENT and the second attends to "</s>"; all other heads attend uniformly.
     """
+
+    require_calibration = Translator.require_calibration
 
     def __init__(self):
         self.engine = types.SimpleNamespace(functions=["attention_ids", "search_ids"])
