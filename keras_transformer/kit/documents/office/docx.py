@@ -167,7 +167,8 @@ class _Reader:
             is_whole = (found.start, found.end) == (start, end)
             if is_whole and prefix and self._comments is not None:
                 write = functools.partial(self._comments.write, prefix)
-                found = found._replace(parts=[ReviewUnit(tuple(found.parts), write)])
+                unit = ReviewUnit(tuple(found.parts), write, self._comments.review_below)
+                found = found._replace(parts=[unit])
             yield found
 
     def _segment(

@@ -27,7 +27,7 @@ from keras_transformer.kit.documents.text.xml_source import (
     write_text,
 )
 from keras_transformer.kit.documents.tree.notes import is_note, text_of_note
-from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on, is_doubtful
+from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on
 from keras_transformer.kit.documents.tree.segment_builder import Found, SegmentBuilder
 from keras_transformer.kit.documents.tree.segments import Parts, Piece, ReviewUnit
 
@@ -164,7 +164,7 @@ class _Reader:
         self._add(builder, paragraph)
         parts = builder.parts()
         if self._review_below:
-            parts = [ReviewUnit(tuple(parts), functools.partial(_commented, self._review_below))]
+            parts = [ReviewUnit(tuple(parts), _commented, self._review_below)]
         yield Found(paragraph.content_start, paragraph.content_end, parts)
 
     def _add(self, builder: SegmentBuilder, element: XmlElement) -> None:
@@ -223,14 +223,14 @@ def _write(pieces: Sequence[Piece]) -> str:
     return write_text(with_ranges(pieces))
 
 
-def _commented(review_below: float, content: str, confidence: float | None) -> str:
+def _commented(content: str, doubt: float | None) -> str:
     """Writes the content of a paragraph, after a comment if its translation is doubtful."""
-    if not is_doubtful(confidence, review_below):
+    if doubt is None:
         return content
     return (
         f'<office:annotation xmlns:office="{_OFFICE}">'
         f'<dc:creator xmlns:dc="{_DUBLIN_CORE}">{PROGRAM}</dc:creator>'
-        f'<text:p xmlns:text="{_TEXT}">{comment_on(confidence)}</text:p>'
+        f'<text:p xmlns:text="{_TEXT}">{comment_on(doubt)}</text:p>'
         f"</office:annotation>{content}"
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from keras_transformer.kit.documents.office.archive import Package
 from keras_transformer.kit.documents.office.open_xml import name_of_types, type_of
 from keras_transformer.kit.documents.text.xml_source import with_last_child
-from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on, is_doubtful
+from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on
 
 _COMMENTS = type_of("comments")
 _COMMENTS_NAME = "comments.xml"  # in the folder of the main member
@@ -35,7 +35,7 @@ class Comments:
     """
 
     def __init__(self, package: Package, types: Mapping[str, str], main: str, review_below: float):
-        self._review_below = review_below
+        self.review_below = review_below
         self._confidences: list[float] = []  # of the comments so far
         namespace = _NAMESPACE.search(package.text(main))
         self._namespace = "" if namespace is None else namespace[0]  # then it has no paragraphs
@@ -50,18 +50,18 @@ class Comments:
         ids = _ID.findall(self._texts.get(self._name, ""))
         self._first_id = max(map(int, ids), default=-1) + 1
 
-    def write(self, prefix: str, content: str, confidence: float | None) -> str:
+    def write(self, prefix: str, content: str, doubt: float | None) -> str:
         """Writes the content of a paragraph, with a comment if its translation is doubtful.
 
         Args:
             prefix: the prefix of the paragraph's tag, such as "w:".
             content: the translation.
-            confidence: the least confidence in one of its sentences.
+            doubt: the confidence in it, if it is doubtful.
         """
-        if not is_doubtful(confidence, self._review_below):
+        if doubt is None:
             return content
         id_ = self._first_id + len(self._confidences)
-        self._confidences.append(confidence)
+        self._confidences.append(doubt)
         start, end, reference = (
             f'<{prefix}{name} {prefix}id="{id_}"/>'
             for name in ("commentRangeStart", "commentRangeEnd", "commentReference")

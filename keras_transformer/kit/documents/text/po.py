@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from keras_transformer.kit.documents.formats import read_document
 from keras_transformer.kit.documents.tree.placeholders import with_conversions
-from keras_transformer.kit.documents.tree.review import is_doubtful
 from keras_transformer.kit.documents.tree.segment_builder import joined
 from keras_transformer.kit.documents.tree.segments import (
     Document,
@@ -92,8 +91,8 @@ def read(text: str, language: str, review_below: float = 0.0) -> Document:
         forms: list[Part] = []
         for number, line in enumerate(lines[form : entry.forms[-1]], start=form + 1):
             forms += _form(entry, number, line, language)
-        write = functools.partial(_written, head, review_below)
-        parts += ["".join(lines[done:first]), ReviewUnit(joined(forms), write)]
+        unit = ReviewUnit(joined(forms), functools.partial(_written, head), review_below)
+        parts += ["".join(lines[done:first]), unit]
         done = entry.forms[-1]
     parts.append("".join(lines[done:]))
     return Document(joined(parts))
@@ -112,9 +111,9 @@ def _form(entry: Entry, number: int, line: str, language: str) -> list[Part]:
     return [empty[1], *embedded(message, quoted), empty[2]]
 
 
-def _written(head: str, review_below: float, forms: str, confidence: float | None) -> str:
+def _written(head: str, forms: str, doubt: float | None) -> str:
     """Writes an entry: the lines before its translations, and these."""
-    return f"{_fuzzy(head) if is_doubtful(confidence, review_below) else head}{forms}"
+    return f"{head if doubt is None else _fuzzy(head)}{forms}"
 
 
 def _fuzzy(head: str) -> str:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keras_transformer.kit.documents.text.xml_source import XmlElement, XmlSource, write_text
-from keras_transformer.kit.documents.tree.review import PROGRAM, is_doubtful
+from keras_transformer.kit.documents.tree.review import PROGRAM
 from keras_transformer.kit.documents.tree.segment_builder import Found
 from keras_transformer.kit.documents.tree.segments import (
     Document,
@@ -59,11 +59,11 @@ class Unit:
     def to_review(self, review_below: float) -> ReviewUnit:
         """Returns the translation with its tags."""
 
-        def write(translation: str, confidence: float | None) -> str:
-            before = self.doubtful if is_doubtful(confidence, review_below) else self.before
+        def write(translation: str, doubt: float | None) -> str:
+            before = self.before if doubt is None else self.doubtful
             return f"{before}{translation}{self.after}"
 
-        return ReviewUnit((self.source,), write)
+        return ReviewUnit((self.source,), write, review_below)
 
 
 def read(text: str, language: str, review_below: float = 0.0) -> Document:

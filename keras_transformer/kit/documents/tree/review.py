@@ -1,15 +1,10 @@
 """How documents mark the translations that a person should read again.
 
 Each format has a mark of its own: flags, states, comments. Formats that have one, by `review_mark`
-in formats.py, write it with ReviewUnits (segments.py).
+in formats.py, write it with ReviewUnits (segments.py), which know what is doubtful.
 """
 
 PROGRAM = "keras-transformer"  # the author of comments
-
-
-def is_doubtful(confidence: float | None, review_below: float) -> bool:
-    """Whether a translation gets a mark; an unknown confidence is no reason."""
-    return confidence is not None and confidence < review_below
 
 
 def comment_on(confidence: float) -> str:

@@ -11,6 +11,7 @@ and restored afterwards.
 """
 
 import dataclasses
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -177,14 +178,20 @@ class ReviewUnit:
     """Parts of a document that are reviewed together, such as the forms of a message."""
 
     parts: "Parts"
-    # Writes the translated parts, given the least confidence in one of their sentences; None if it
-    # is unknown.
+    # Writes the translated parts, given the least confidence in one of their sentences, if it is
+    # below `review_below`; else None.
     write: Callable[[str, float | None], str]
+    review_below: float = math.inf
 
     @property
     def source(self) -> str:
         """Returns the unit as the document writes it."""
         return self.write(source_of(self.parts), None)
+
+    def written(self, text: str, confidence: float | None) -> str:
+        """Writes the translated parts; an unknown confidence is no reason for a mark."""
+        is_doubtful = confidence is not None and confidence < self.review_below
+        return self.write(text, confidence if is_doubtful else None)
 
 
 Part = str | Segment | ReviewUnit

@@ -361,7 +361,7 @@ def _written(part: _Part) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, _Unit):
-        return part.unit.write("".join(map(_written, part.parts)), _confidence(part.parts))
+        return part.unit.written("".join(map(_written, part.parts)), _confidence(part.parts))
     return _written_paragraph(part)
 
 
