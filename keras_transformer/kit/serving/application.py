@@ -217,20 +217,20 @@ class Service:
         self._require_translations()
         request = parse_document(fields, self.limits)
         self._check_target([request.document], request.to)
+        documents = Documents(
+            [request.document],
+            request.format,
+            to=request.to,
+            terminology=request.terminology,
+            review_below=request.review_below,
+        )
         if request.format not in PLAIN:
-            documents = Documents(
-                [request.document],
-                request.format,
-                to=request.to,
-                terminology=request.terminology,
-                review_below=request.review_below,
-            )
             translated = await self._translate_documents(documents)
             ((translation,),) = translated.rows
             return {"translation": translation, **count_fields(translated.counts)}
         self._documents.check_review(request.review_below)
         terms = self._terms(request.terminology)
-        work = functools.partial(self._documents.translate_sentences, request, terms)
+        work = functools.partial(self._documents.translate_sentences, documents, terms)
         translation, rows, counts = await self._call_for_document(work, terms)
         self.documents += 1
         self._single_sentences += counts.sentences

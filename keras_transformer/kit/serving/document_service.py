@@ -11,11 +11,12 @@ from keras_transformer.kit.documents.text.xml_source import MOST_MARKUP
 from keras_transformer.kit.documents.tree.segments import Document
 from keras_transformer.kit.serving.errors import RequestError
 from keras_transformer.kit.serving.limits import Limits
-from keras_transformer.kit.serving.requests import DocumentRequest, Documents
+from keras_transformer.kit.serving.requests import Documents
 from keras_transformer.support.errors import InputError
 
 if TYPE_CHECKING:  # it imports TensorFlow, which checking a flag need not wait for
     from keras_transformer.kit.documents.text_translator import TextTranslator
+    from keras_transformer.kit.documents.tree.translation import DocumentTranslator
     from keras_transformer.use.translate.answer_counts import AnswerCounts
 
 
@@ -55,15 +56,7 @@ class DocumentService:
         When `given_up` is set, the sentences that are left are not translated, and an error is
         raised.
         """
-        counts = self._translator.new_counts(documents.review_below)
-        translators = self._translator.document_translators(
-            documents.count,
-            documents.language,
-            terminology=terms,
-            to=documents.to,
-            counts=counts,
-            confidence=documents.review_below > 0,
-        )
+        translators, counts = self._translators(documents, terms, documents.review_below > 0)
         first = translators[0]
         opened = [
             self._opened(text, documents, first.language, first.target) for text in documents.texts
@@ -80,6 +73,21 @@ class DocumentService:
             left.update(document.left)
         return TranslatedDocuments(rows, counts, dict(+left))
 
+    def _translators(
+        self, documents: Documents, terms: dict[str, str] | None, confidence: bool
+    ) -> tuple[list["DocumentTranslator"], "AnswerCounts"]:
+        """Returns the translators for the best translations of documents, and their counts."""
+        counts = self._translator.new_counts(documents.review_below)
+        translators = self._translator.document_translators(
+            documents.count,
+            documents.language,
+            terminology=terms,
+            to=documents.to,
+            counts=counts,
+            confidence=confidence,
+        )
+        return translators, counts
+
     def _opened(
         self, text: str | bytes, documents: Documents, language: str, target: str | None
     ) -> Document:
@@ -92,14 +100,12 @@ class DocumentService:
         return document
 
     def translate_sentences(
-        self, request: DocumentRequest, terms: dict[str, str] | None
+        self, documents: Documents, terms: dict[str, str] | None
     ) -> tuple[str, list, "AnswerCounts"]:
-        """Returns the translation of plain text, its sentences, and their counts."""
-        counts = self._translator.new_counts(request.review_below)
-        translator = self._translator.document_translator(
-            terminology=terms, to=request.to, counts=counts, confidence=True
-        )
-        document = document_of(request.document, request.format, translator.language)
+        """Returns the translation of a plain text, its sentences, and their counts."""
+        (translator,), counts = self._translators(documents, terms, confidence=True)
+        (text,) = documents.texts
+        document = document_of(text, documents.format, translator.language)
         return *translator.translate_sentences(document.parts), counts
 
 

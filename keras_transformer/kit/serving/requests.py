@@ -125,18 +125,14 @@ class TranslateRequest:
         Args:
             terms: the terminology's terms.
         """
-        options = {}
-        if self.prefixes:
-            options["target_prefixes"] = self.prefixes
-        if self.aligned:
-            options["aligned"] = True
-        if self.confidence:
-            options["confidence"] = True
-        if self.required_phrases:
-            options["required_phrases"] = self.required_phrases
-        if any(terms_in(self.sentences, terms)):
-            options["terminology"] = terms
-        return options
+        options = {
+            "target_prefixes": self.prefixes,
+            "aligned": self.aligned,
+            "confidence": self.confidence,
+            "required_phrases": self.required_phrases,
+            "terminology": terms if any(terms_in(self.sentences, terms)) else None,
+        }
+        return {name: value for name, value in options.items() if value}
 
 
 @dataclass(frozen=True)
