@@ -57,6 +57,9 @@ def test_a_unit_is_written_with_the_least_confidence_of_its_sentences():
         "<C90 C80.C31. C70 C60: 0.31>c10 <A: None><12: None>"
     )
     assert parts[0].source == "<c90 c80.c31. c70 c60: None>"
+    parts = [ReviewUnit(segments("c60"), write, bound) for bound in (0.0, 0.6, 0.601)]
+    written = "".join(DocumentTranslator(model, "en").translate(parts))
+    assert written == "<C60: None><C60: None><C60: 0.6>", "if below the bound"
 
 
 CATALOGUE = r"""msgid ""
