@@ -42,6 +42,7 @@ from keras_transformer.kit.documents.document_file import (
 )
 from keras_transformer.kit.documents.formats import FORMATS
 from keras_transformer.kit.documents.lines import LinesConfig, translate_lines
+from keras_transformer.support.fields import options_of
 
 FLAGS = flags.FLAGS
 define_model_flags()
@@ -85,17 +86,7 @@ define_flags(SamplingConfig, "sampling")
 define_flags(LinesConfig, "columns of the output, for one sentence per line")
 define_flags(DocumentConfig, "documents")
 
-SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "seed")
-LINE_FLAGS = (
-    "n_best",
-    "scores",
-    "alignments",
-    "token_scores",
-    "confidence",
-    "matches",
-    "target_prefixes",
-)
-DOCUMENT_FLAGS = ("format", "columns", "language", "case", "review_below")
+SAMPLING_FLAGS = tuple(options_of(SamplingConfig))
 
 
 def main():
@@ -103,31 +94,29 @@ def main():
     check_memory_flag()
     path = FLAGS.terminology
     terms = {"terminology": None if path is None else terms_of(path, "terminology")}
-    lines = LinesConfig(**flag_values(LinesConfig) | terms)
-    line_by_line = takes_lines()
+    kind = LinesConfig if takes_lines() else DocumentConfig
     require_memory_for_matches()
-    columns = None if FLAGS.columns is None else tuple(FLAGS.columns)
-    document = None
-    if not line_by_line:
-        document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
-        document.check_content()
+    values = flag_values(kind) | terms
+    if FLAGS.columns is not None:
+        values["columns"] = tuple(FLAGS.columns)
+    config = kind(**values)
+    if isinstance(config, DocumentConfig):
+        config.check_content()
     sampling = sampling_config()
     stored = open_model_flags(fixed_in_export=("sample", *SAMPLING_FLAGS))
-    to = language_flags(stored)
-    lines = dataclasses.replace(lines, to=to)
-    if document is not None:
-        document = dataclasses.replace(document, to=to)
-    if document is not None and is_unreadable(document):
-        document = dataclasses.replace(document, output=new_output(document, stored))
+    to = {"to": language_flags(stored)}
+    config = dataclasses.replace(config, **to)
+    if isinstance(config, DocumentConfig) and is_unreadable(config):
+        config = dataclasses.replace(config, output=new_output(config, stored))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
     translator = load_model_with_memory(stored, **options)
     if translator.card.description.task == "parsing":
         refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
-        line_by_line = True
-    if line_by_line:
-        result = translate_lines(translator, lines)
+        config = LinesConfig(**flag_values(LinesConfig) | terms | to)
+    if isinstance(config, DocumentConfig):
+        result = translate_file(translator, config)
     else:
-        result = translate_file(translator, document)
+        result = translate_lines(translator, config)
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model
     if result["output"] != "-":
@@ -138,7 +127,7 @@ def main():
 
 def takes_lines():
     """Whether each line is passed to the model unchanged."""
-    names = ("one_sentence_per_line", *LINE_FLAGS)
+    names = ("one_sentence_per_line", *options_of(LinesConfig))
     asking = [name for name in names if FLAGS[name].value != FLAGS[name].default]
     if asking:
         refuse_document_flags("when each line is translated unchanged", f"--{asking[0]}")
@@ -155,7 +144,7 @@ def require_memory_for_matches():
 def refuse_document_flags(where, received):
     from keras_transformer.support.errors import require
 
-    for name in DOCUMENT_FLAGS:
+    for name in options_of(DocumentConfig):
         require(not FLAGS[name].present, name, f"must not be given {where}", received)
 
 
@@ -198,7 +187,7 @@ def sampling_config():
     for name in SAMPLING_FLAGS:
         is_free = FLAGS.sample or not FLAGS[name].present
         require(is_free, name, "must be given with --sample", FLAGS[name].value)
-    return SamplingConfig(*[FLAGS[name].value for name in SAMPLING_FLAGS]) if FLAGS.sample else None
+    return SamplingConfig(**flag_values(SamplingConfig)) if FLAGS.sample else None
 
 
 if __name__ == "__main__":
