@@ -286,15 +286,9 @@ class Translator:
             for target, ids in zip(targets, rows, strict=True)
         ]
         if request.scores:
-            scored = self.score(request.texts, targets)
-            answers = [
-                dataclasses.replace(
-                    answer,
-                    score=penalized(target.log_prob, target.tokens, self.config.alpha),
-                    log_prob=target.log_prob,
-                )
-                for answer, target in zip(answers, scored, strict=True)
-            ]
+            for index, (log_prob, tokens, _) in enumerate(self.score(request.texts, targets)):
+                score = penalized(log_prob, tokens, self.config.alpha)
+                answers[index] = dataclasses.replace(answers[index], score=score, log_prob=log_prob)
         indices = [index for index, is_aligned in enumerate(request.aligned) if is_aligned]
         pairs = self.align(select(request.texts, indices), select(targets, indices))
         for index, pair in zip(indices, pairs, strict=True):
