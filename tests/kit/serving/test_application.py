@@ -327,7 +327,7 @@ def test_page_is_in_the_wheel():
         "kit/serving/page.css",
         "kit/figures/figure.js",
     ):
-        path = FOLDER.parent / name
+        path = FOLDER.parents[1] / name
         assert path.is_file()
         assert any(fnmatch.fnmatch(path.name, pattern) for pattern in data["*"]), name
 
