@@ -5,8 +5,6 @@ that you can run it yourself. After an interruption, the same command repeats an
 preparation, and training resumes from its last checkpoint.
 """
 
-from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)
-
 import contextlib
 import dataclasses
 import datetime
@@ -16,6 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from command.run import as_typed, run, show_curves
 
 from absl import flags
 

@@ -11,9 +11,10 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from command.errors import fail, with_flag
+from command.help import ADVANCED, full_help, short_help
+
 from absl import flags
-from command_errors import fail, with_flag
-from command_help import ADVANCED, full_help, short_help
 
 from keras_transformer.support.errors import InputError, reason, require
 from keras_transformer.support.fields import options_of
