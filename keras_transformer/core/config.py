@@ -174,7 +174,7 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
-        if not self.decoder_reads_code:  # earlier models have the fingerprint without this field
+        if not self.decoder_reads_code:  # only fingerprints of models that do have this field
             del fields["decoder_reads_code"]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
