@@ -9,6 +9,9 @@ from setuptools import find_packages, setup
 PROGRAMS = "keras_transformer_programs"
 
 setup(
-    packages=[*find_packages(include=["keras_transformer*", "pipelines*"]), PROGRAMS],
+    packages=[
+        *find_packages(include=["keras_transformer*", "pipelines*"]),
+        *(PROGRAMS, f"{PROGRAMS}.command"),
+    ],
     package_dir={PROGRAMS: "bin"},
 )

@@ -11,12 +11,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-# Each program by its name. The files whose names begin with "command" are common to all.
-PROGRAM_FILES = {
-    path.stem: path
-    for path in sorted(FOLDER.glob("*.py"))
-    if not path.stem.startswith(("__", "command"))
-}
+PROGRAM_FILES = {path.stem: path for path in sorted(FOLDER.glob("[!_]*.py"))}  # by name
 
 
 def main() -> None:

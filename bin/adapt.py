@@ -5,12 +5,12 @@ unchanged: use both with --model_dir and --adapter, or without the adapter. Remo
 directory undoes everything. Ctrl-C or SIGTERM saves what was learnt so far.
 """
 
-from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
-
 import sys
 
+from command.flags import define_flags, flag_values
+from command.run import as_typed, run
+
 from absl import flags
-from command_flags import define_flags, flag_values
 
 from keras_transformer.support.errors import require
 from keras_transformer.support.files.paths import to_path

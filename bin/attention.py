@@ -4,20 +4,20 @@ The page is a single self-contained file. --picture also draws one layer for a p
 matplotlib). A table of the heads goes to stderr.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import sys
 from pathlib import Path
 
-from absl import flags
-from command_files import check_output_flag
-from command_model import (
+from command.files import check_output_flag
+from command.model import (
     define_language_flags,
     define_model_flags,
     language_flags,
     load_model,
     open_model_flags,
 )
+from command.run import run
+
+from absl import flags
 
 FLAGS = flags.FLAGS
 define_model_flags()

@@ -3,7 +3,7 @@
 From then on, all programs use the average unless --checkpoint selects other weights.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command.run import run
 
 from absl import flags
 

@@ -4,15 +4,15 @@ For a parsing model, EVALB's labelled bracket F1 replaces BLEU. For a model with
 BLEU and chrF are reported for each of them and as means.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import sys
 import time
 
+from command.files import check_output_flag
+from command.flags import define_flags, flag_values
+from command.model import define_model_flags, given_search_flags, load_model, open_model_flags
+from command.run import run
+
 from absl import flags
-from command_files import check_output_flag
-from command_flags import define_flags, flag_values
-from command_model import define_model_flags, given_search_flags, load_model, open_model_flags
 
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on

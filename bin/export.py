@@ -1,13 +1,13 @@
 """Exports a trained model for use elsewhere."""
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import dataclasses
 import datetime
 
+from command.flags import define_flag
+from command.model import define_model_flags, given_search_flags, open_model_flags, search_options
+from command.run import run
+
 from absl import flags, logging
-from command_flags import define_flag
-from command_model import define_model_flags, given_search_flags, open_model_flags, search_options
 
 from keras_transformer.kit.exchange.formats import (
     FORMATS,

@@ -6,9 +6,9 @@ SMaLL-100 are imported in the same way. Only weights are read, no code. The othe
 result like a model directory written by bin/train.py.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 from pathlib import Path
+
+from command.run import run
 
 from absl import flags
 

@@ -9,12 +9,12 @@ results in --measured, by default keras_transformer/kit/paper/measured.json. Row
 say "not run here". The commands that produce each table are printed below it.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 from pathlib import Path
 
+from command.files import check_output_flag
+from command.run import run
+
 from absl import flags
-from command_files import check_output_flag
 
 FLAGS = flags.FLAGS
 TABLES = ("1", "2", "3", "4")

@@ -15,15 +15,15 @@ again. On a complete data set, it checks every file, and names a damaged or miss
 --help lists the flags for --dataset=files; --dataset=treebank --help those for another data set.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from command.flags import define_flags, flag_values
+from command.help import ADVANCED
+from command.run import run
+
 from absl import flags
-from command_flags import define_flags, flag_values
-from command_help import ADVANCED
 
 from keras_transformer.support.errors import InputError, require
 from pipelines.prepare.preparation import prepare

@@ -5,8 +5,6 @@ that you can run it yourself. After an interruption, the same command repeats an
 preparation, and training resumes from its last checkpoint.
 """
 
-from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)
-
 import contextlib
 import dataclasses
 import datetime
@@ -17,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from command.run import as_typed, run, show_curves
+
 from absl import flags
 
 from keras_transformer.core.training.run_config import LoopConfig
@@ -24,7 +24,7 @@ from keras_transformer.support.fields import LARGEST_SEED
 from keras_transformer.support.files.paths import to_path
 from keras_transformer.support.files.replacing import write_file
 from pipelines.sample_text import FOLDER, sample_files
-from pipelines.sources.files import SPLITS
+from pipelines.sources.source import SPLITS
 from pipelines.sources.text_files import check_files
 
 if TYPE_CHECKING:

@@ -4,22 +4,22 @@ GET /openapi.json describes the endpoints, which also work with LibreTranslate c
 SIGTERM stops the server after the running requests.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import contextlib
 import dataclasses
 
-from absl import flags
-from command_files import terms_of
-from command_flags import define_flags, flag_values
-from command_log import log_dates
-from command_model import (
+from command.files import terms_of
+from command.flags import define_flags, flag_values
+from command.log import log_dates
+from command.model import (
     check_memory_flag,
     define_memory_flag,
     define_model_flags,
     load_model_with_memory,
     open_model_flags,
 )
+from command.run import run
+
+from absl import flags
 
 from keras_transformer.kit.serving.limits import OWN_MACHINE, Limits
 from keras_transformer.kit.serving.requests import check_cors_origin

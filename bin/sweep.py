@@ -9,13 +9,13 @@ A failing row is reported, and the others continue. TensorBoard's HParams tab (-
 compares the rows' settings and BLEU.
 """
 
-from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
-
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from command.run import as_typed, run
 
 from absl import flags
 

@@ -1,10 +1,10 @@
 """Trains a Transformer on prepared data; the same command resumes an interrupted run."""
 
-from command import run, show_curves  # isort: skip  (first: it makes the checkout importable)
+from command.flags import define_flags, flag_values
+from command.help import ADVANCED
+from command.run import run, show_curves
 
 from absl import flags
-from command_flags import define_flags, flag_values
-from command_help import ADVANCED
 
 from keras_transformer.core.config import TrainingConfig
 from keras_transformer.core.presets import PRESETS

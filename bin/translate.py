@@ -15,16 +15,13 @@ The result is one JSON line on stdout, or on stderr if the translations go to st
 keras_transformer/kit/documents/lines.py describes the columns.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
-
 import dataclasses
 import json
 import sys
 
-from absl import flags
-from command_files import check_output_flag, terms_of
-from command_flags import define_flags, flag_values
-from command_model import (
+from command.files import check_output_flag, terms_of
+from command.flags import define_flags, flag_values
+from command.model import (
     check_memory_flag,
     define_language_flags,
     define_memory_flag,
@@ -33,6 +30,9 @@ from command_model import (
     load_model_with_memory,
     open_model_flags,
 )
+from command.run import run
+
+from absl import flags
 
 from keras_transformer.core.search.config import SamplingConfig
 from keras_transformer.kit.documents.document_file import (

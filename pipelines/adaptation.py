@@ -284,7 +284,7 @@ def _restored(
             "must have a complete checkpoint with a running mean: choose a new directory, which "
             "learns all corrections again"
         )
-        received = f"{folder}, which is damaged or from an earlier version"
+        received = f"{folder}, which has none"
         raise InputError("adapter_dir", rule, received) from None
 
 

@@ -54,7 +54,7 @@ WITHOUT_WARNINGS_OF_QUANTIZE = pytest.mark.filterwarnings(
 LAYER = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "d_ff": 12}
 ATTENTION = 2 * D_MODEL * 2 * 3 + 2 * D_MODEL * 2 * 5  # kernels of an attention sublayer
 MODERN = {"num_heads": 2, "key_dim": 4, "d_ff": 12, "norm": "pre"}
-MODERN |= {"activation": "swiglu", "rotary": True}
+MODERN |= {"activation": "swiglu", "positions": "rotary"}
 ROTARY_ATTENTION = 4 * D_MODEL * 2 * 4  # with keys and values of width 4
 ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
 KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
@@ -101,7 +101,10 @@ LAYERS = {
         partial(kt.GatedFeedForward, 12, dropout=0.1), [X], 3 * D_MODEL * 12, 3 * D_MODEL * 12
     ),
     "MultiHeadAttention with rotary positions": Case(
-        partial(kt.MultiHeadAttention, 2, 4, rotary=True), [X], ROTARY_ATTENTION, ROTARY_ATTENTION
+        partial(kt.MultiHeadAttention, 2, 4, positions="rotary"),
+        [X],
+        ROTARY_ATTENTION,
+        ROTARY_ATTENTION,
     ),
     "MultiHeadAttention in a window": Case(
         partial(kt.MultiHeadAttention, 2, 3, 5, window=3), [X], ATTENTION, ATTENTION
@@ -273,33 +276,14 @@ def test_layers_show_and_take_their_arguments(layer):
         "attention_window": 6,
         "attention_bias": True,
         "norm_epsilon": 1e-5,
-        "rotary": True,
         "positions": "rotary",
     }
     assert list(inspect.signature(layer).parameters) == [*arguments, "kwargs"]
     made = layer(*arguments.values())
-    del arguments["rotary"]  # short for positions="rotary"
     assert arguments.items() <= made.get_config().items()
     assert arguments.items() <= round_trip(made).get_config().items()
     with pytest.raises(ValueError, match="'num_head': 2"):
         layer(2, 3, 4, num_head=2)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        partial(kt.EncoderLayer, 2, 4, 12),
-        partial(kt.DecoderLayer, 2, 4, 12),
-        partial(kt.MultiHeadAttention, 2, 4),
-    ],
-    ids=["encoder layer", "decoder layer", "attention"],
-)
-@pytest.mark.parametrize(("rotary", "positions"), [(True, "rotary"), (False, "sinusoidal")])
-def test_layers_saved_before_they_had_positions(make, rotary, positions):
-    config = make().get_config()
-    del config["positions"]
-    old = type(make()).from_config({**config, "rotary": rotary})
-    assert old.positions == make(rotary=rotary).positions == positions
 
 
 @pytest.mark.parametrize("make", [encoder, decoder])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.core.model.positions import POSITIONS, PositionKind
-from keras_transformer.support.errors import InputError, did_you_mean, require
+from keras_transformer.support.errors import did_you_mean, require
 from keras_transformer.support.fields import (
     Amount,
     Length,
@@ -24,6 +24,7 @@ from keras_transformer.support.fields import (
     Size,
     between,
     check_fields,
+    from_text,
     one_of,
     option,
 )
@@ -173,7 +174,7 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
-        if not self.decoder_reads_code:  # earlier models have the fingerprint without this field
+        if not self.decoder_reads_code:  # only fingerprints of models that do have this field
             del fields["decoder_reads_code"]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -263,14 +264,14 @@ class TrainingConfig:
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
     """Parses each "KEY=VALUE" by the type of field KEY in either configuration."""
-    fields = {**get_type_hints(TransformerConfig), **get_type_hints(TrainingConfig)}
-    del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
+    fields = _fields_to_set()
     values = {}
     for setting in settings:
         require("=" in setting, "config", "must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
         _require_known(key, fields, "config", "must be KEY=VALUE with a known KEY")
-        values[key] = _parse(key, text, fields[key])
+        kind = get_type_hints(fields[key], include_extras=True)[key]
+        values[key] = from_text(kind, text, f"config {key}")
     return values
 
 
@@ -284,12 +285,7 @@ def replace_settings(
     Raises:
         InputError: for an unknown field, or a value that breaks a rule of its field.
     """
-    fields = {
-        field.name: kind
-        for kind in (TransformerConfig, TrainingConfig)
-        for field in dataclasses.fields(kind)
-    }
-    del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
+    fields = _fields_to_set()
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         _require_known(name, fields, "settings", "must be fields of the configurations")
@@ -298,6 +294,17 @@ def replace_settings(
         replace_model_settings(model, changes[TransformerConfig]),
         dataclasses.replace(training, **changes[TrainingConfig]),
     )
+
+
+def _fields_to_set() -> dict[str, type]:
+    """Returns the fields that settings may replace, each with its configuration."""
+    fields = {
+        field.name: kind
+        for kind in (TransformerConfig, TrainingConfig)
+        for field in dataclasses.fields(kind)
+    }
+    del fields["vocab_size"], fields["source_vocab_size"]  # determined by the data
+    return fields
 
 
 def replace_model_settings(
@@ -325,19 +332,3 @@ def _require_known(name: str, fields: Collection[str], argument: str, rule: str)
     hint = did_you_mean(name, fields)
     rule = rule if hint else f"{rule}: {', '.join(fields)}"
     require(name in fields, argument, rule, f"{name!r}{hint}")
-
-
-def _parse(key: str, text: str, kind: type) -> Any:
-    """Parses a setting's value by the type of its field."""
-    if kind is bool:
-        is_bool = text.lower() in ("true", "false")
-        require(is_bool, f"config {key}", "must be true or false", repr(text))
-        return text.lower() == "true"
-    if kind is str:
-        return text
-    is_float = kind in (float, float | None)
-    try:
-        return float(text) if is_float else int(text)
-    except ValueError:
-        rule = "must be a number" if is_float else "must be a whole number"
-        raise InputError(f"config {key}", rule, repr(text)) from None

@@ -149,6 +149,37 @@ def to_json(value: Any) -> Any:
     return value
 
 
+def from_text(annotation: Any, text: str, argument: str) -> Any:
+    """Converts text that a user typed to a field's type, without its rule: see `check_fields`.
+
+    Args:
+        annotation: of the field; see `type_and_choices`.
+        text: its value.
+        argument: its name in errors.
+    """
+    kind, _ = type_and_choices(annotation)
+    if kind is str:
+        return text
+    if kind is bool:
+        require(text.lower() in ("true", "false"), argument, "must be true or false", repr(text))
+        return text.lower() == "true"
+    try:
+        return kind(text)
+    except ValueError:
+        rule = "must be a number" if kind is float else "must be a whole number"
+        raise InputError(argument, rule, repr(text)) from None
+
+
+def type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
+    """Returns a field's type without None and its rule, and the rule's choices."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return type_and_choices(arguments[0])
+    if origin is Annotated:
+        return arguments[0], arguments[1].choices
+    return origin or annotation, ()
+
+
 def _read(value: Any, kind: Any, place: _Place) -> Any:
     """Reads a value of any kind."""
     if kind is Any:

@@ -70,7 +70,7 @@ def test_commands_name_programs_and_flags_that_exist(gpu, small):
     for _, (program, *arguments) in gpu.stages_of(Path("data"), Path("out"), small).values():
         text = (ROOT / program).read_text()
         if program.startswith("bin/"):
-            files = [*ROOT.glob("bin/command*.py"), *ROOT.glob("keras_transformer/**/*config.py")]
+            files = [*ROOT.glob("bin/command/*.py"), *ROOT.glob("keras_transformer/**/*config.py")]
             files += [
                 ROOT / "keras_transformer/support/fields.py",
                 ROOT / "pipelines/evaluation.py",

@@ -15,7 +15,7 @@ from tests.program_fixtures import BIN
 
 # A program whose library writes as TensorFlow does: to the descriptor, to the log, as a warning.
 PROGRAM = """
-import command  # isort: skip
+from command.run import run
 import os, sys
 from absl import flags
 
@@ -27,7 +27,7 @@ def main():
     noisy.{ending}()
     return {{"a": 1}}
 
-command.run(main)
+run(main)
 """
 LIBRARY = """
 import os, warnings
@@ -169,14 +169,14 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
 )
 def test_arguments_are_named_as_flags(load_program, error, wanted):
     load_program("translate")
-    from command_errors import with_flag
+    from command.errors import with_flag
 
     assert with_flag(error) == wanted
 
 
 def test_settings_of_config_are_named_as_such(load_program):
     load_program("train", "--data_dir=d", "--model_dir=m", "--config=clip_norm=-1")
-    from command_errors import with_flag
+    from command.errors import with_flag
 
     # Given by --config; without a flag of its own; with one.
     for argument, wanted in (
@@ -196,7 +196,7 @@ def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
     given |= {"min_length": 2, "no_repeat_ngram_size": 4, "forbidden_phrases": phrases}
     arguments = [f"--{name}={value}" for name, value in given.items()]
     load_program("evaluate", "--data_dir=d", *arguments)
-    from command_model import given_search_flags, search_fields, search_options
+    from command.model import given_search_flags, search_fields, search_options
 
     options = search_options()
     assert options == given | {"forbidden_phrases": ("a cat", " the dog ")}

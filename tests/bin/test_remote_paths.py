@@ -67,7 +67,7 @@ def test_what_cannot_be_remote_is_one_line(call_program, program, subject, recei
 
 def test_what_tensorflow_cannot_read_is_one_line(load_program):
     load_program("average_checkpoints", "--model_dir=any")
-    from command_errors import remote_errors
+    from command.errors import remote_errors
 
     with pytest.raises(OSError, match=r"^no network, reading gs://b/shard$"), remote_errors():
         raise tf.errors.UnavailableError(None, None, "no network, reading gs://b/shard\nat all")

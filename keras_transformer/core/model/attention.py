@@ -65,7 +65,6 @@ class MultiHeadAttention(CompositeLayer):
         use_bias: whether the projections have biases; the paper has none.
         window: r of restricted self-attention (section 4): each position attends to the positions
             that are at most r // 2 away. None for all positions.
-        rotary: whether `positions` is "rotary".
         positions: the kind of positions, for self-attention only. With "rotary", queries and keys
             are rotated by their positions (Su et al. 2021; see positions.rotate), so that scores
             depend on distances; `key_dim` must be even. Kinds that are added to embeddings change
@@ -112,11 +111,9 @@ class MultiHeadAttention(CompositeLayer):
         dropout: float = 0.0,
         use_bias: bool = False,
         window: int | None = None,
-        rotary: bool = False,
         positions: str = "sinusoidal",
         **kwargs,
     ):
-        positions = "rotary" if rotary else positions
         is_valid = key_dim % 2 == 0 or not position_kind(positions).even_key_width
         require(is_valid, "key_dim", f"must be even for {positions} positions", key_dim)
         require(window is None or window >= 1, "window", "must be at least 1", window)

@@ -35,7 +35,6 @@ class TransformerLayer(CompositeLayer):
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether the attention projections have biases.
         norm_epsilon: added to the variance in layer normalization.
-        rotary: whether `positions` is "rotary".
         positions: the kind of positions, for self-attention; see MultiHeadAttention.
     """
 
@@ -53,7 +52,6 @@ class TransformerLayer(CompositeLayer):
         attention_window: int | None = None,
         attention_bias: bool = False,
         norm_epsilon: float = 1e-6,
-        rotary: bool = False,
         positions: str = "sinusoidal",
         **kwargs,
     ):
@@ -72,7 +70,7 @@ class TransformerLayer(CompositeLayer):
         self.attention_window = attention_window
         self.attention_bias = attention_bias
         self.norm_epsilon = norm_epsilon
-        self.positions = "rotary" if rotary else positions
+        self.positions = positions
         self.make_sublayers()
 
     def make_sublayers(self) -> None:

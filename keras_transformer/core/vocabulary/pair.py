@@ -46,6 +46,10 @@ class VocabularyPair(NamedTuple):
         """The source vocabulary, if it is separate."""
         return None if self.source is self.target else self.source
 
+    def contents(self) -> dict[str, bytes]:
+        """Returns the contents of their files, by name."""
+        return {vocabulary.file.name: vocabulary.file.read_bytes() for vocabulary in self}
+
     @property
     def fingerprints(self) -> dict[str, str | None]:
         """Their fingerprints, with the field names of config.json and export cards."""

@@ -39,7 +39,7 @@ from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search.engines.ctranslate2_engine import load_ctranslate2, source_tokens
 from keras_transformer.core.search.matrices import rounded_to_int8
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.directory import write_export, write_files
 from keras_transformer.support.errors import require
 from keras_transformer.use.store.card import ModelCard
 
@@ -77,8 +77,7 @@ def export_ctranslate2(
 
     def write(folder: Path) -> None:
         spec.save(str(folder))
-        for vocabulary in vocabularies:
-            (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
+        write_files(folder, vocabularies.contents())
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}

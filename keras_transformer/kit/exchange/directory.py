@@ -1,7 +1,7 @@
 """An export's directory: written atomically, with a card that describes it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,12 @@ def _other_files(export_dir: Path) -> Iterator[Path]:
             path = file.relative_to(export_dir)
             if path != CARD and path.as_posix() not in exported:
                 yield file
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Writes the files of an export into its new folder; `contents` has them by name."""
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
 
 
 def write_export(

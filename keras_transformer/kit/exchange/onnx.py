@@ -5,14 +5,14 @@ and docs/examples/onnx_translate.py searches with them. The vocabularies are nex
 """
 
 import dataclasses
+import functools
 import os
-from pathlib import Path
 from typing import Any
 
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.directory import write_export, write_files
 from keras_transformer.kit.exchange.formats import check_weights
 from keras_transformer.support.errors import import_extra, require
 from keras_transformer.use.store.card import ModelCard
@@ -44,15 +44,9 @@ def export_onnx(
             or `export_dir` is not empty or not writable.
     """
     onnx = import_extra("onnx")
-    files = graph_files(model, card.weights)
-    for vocabulary in vocabularies:
-        files[vocabulary.file.name] = vocabulary.file.read_bytes()
+    files = {**graph_files(model, card.weights), **vocabularies.contents()}
     card = dataclasses.replace(card, onnx=onnx.__version__)
-
-    def write(folder: Path) -> None:
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-
+    write = functools.partial(write_files, contents=files)
     size = write_export(write, export_dir, card, overwrite)
     return {"onnx": str(export_dir), "bytes": size}
 

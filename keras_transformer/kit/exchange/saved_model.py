@@ -29,7 +29,7 @@ from keras_transformer.core.search.ensemble import ensemble_of
 from keras_transformer.core.search.matrices import require_int8
 from keras_transformer.core.search.weights import variables_of
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.directory import write_export, write_files
 from keras_transformer.kit.exchange.text_graphs import TextGraphs
 from keras_transformer.kit.exchange.warm_up import write_warm_up
 from keras_transformer.support.errors import require
@@ -83,8 +83,7 @@ def export_saved_model(
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=exported)
-        for file in {vocabulary.file for vocabulary in vocabularies}:  # for store/export.py
-            (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
+        write_files(folder / CARD.parent, vocabularies.contents())  # for store/export.py
         write_warm_up(folder, exported)
 
     size = write_export(write, export_dir, card, overwrite)

@@ -1,7 +1,9 @@
 """OpenAPI description of the endpoints, generated from the table that serves them.
 
 A body is a dataclass whose fields carry descriptions: Annotated[str, "One sentence."]. So the
-endpoints are described, checked and served from a single definition.
+endpoints are described, checked and served from a single definition. Libraries that do this for
+aiohttp need pydantic or marshmallow, with types and messages of their own beside those of
+support/fields.py.
 """
 
 import dataclasses

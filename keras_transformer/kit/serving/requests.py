@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from keras_transformer.kit.documents.formats import FORMATS
-from keras_transformer.kit.serving.bodies import BODY, body_size, read_body
 from keras_transformer.kit.serving.errors import RequestError, check
-from keras_transformer.kit.serving.forms import MULTIPART, URL_ENCODED, Open, form_fields
+from keras_transformer.kit.serving.forms import BODY, MULTIPART, URL_ENCODED, Open, form_fields
 from keras_transformer.kit.serving.limits import Limits
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import from_json, shown
@@ -175,12 +174,14 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     """Reads JSON, or a form if the content type says so, or if the fields are only in the URL.
 
     Raises:
-        InputError: for any other body. web.HTTPRequestEntityTooLarge: for a body larger than the
-            application allows.
+        InputError: for any other body, or one that is compressed.
+        web.HTTPRequestEntityTooLarge: for a body larger than the application allows.
     """
+    encoding = request.headers.get("Content-Encoding", "").lower()
+    require(encoding in ("", "identity"), None, "must not be compressed", shown(encoding), BODY)
     if request.content_type == MULTIPART:
         return await form_fields(request)
-    body = await read_body(request)
+    body = await request.read()
     is_json = body.lstrip().startswith((b"{", b"["))  # curl -d declares it as a form
     is_in_url = not body and request.query
     if is_in_url or (request.content_type == URL_ENCODED and not is_json):
@@ -202,10 +203,17 @@ async def read_within_limits(
         rule = f"the whole body must arrive within {limits.time}"
         raise RequestError(408, f"{rule}. Received: part of it") from None
     except web.HTTPRequestEntityTooLarge:
-        raise too_large(body_size(request)) from None
+        raise too_large(_body_size(request)) from None
     except web.RequestPayloadError:
         rule = "must be encoded as its headers declare"
         raise InputError(None, rule, "one that is not, or only part of it", BODY) from None
+
+
+def _body_size(request: web.Request) -> str:
+    """Returns the size, in words, of a body larger than the application allows."""
+    length, most = request.content_length, request.client_max_size
+    is_declared = length is not None and length > most  # else it comes in chunks
+    return f"{length:,} bytes" if is_declared else f"more than {most:,} bytes"
 
 
 def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateRequest:

@@ -152,7 +152,7 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
     runner = web.AppRunner(
         service.application(ROUTES),
         access_log=None,  # the application logs requests itself
-        auto_decompress=False,  # the application does it, see bodies.py
+        auto_decompress=False,  # compressed bodies are rejected
         max_line_size=LINE_BYTES,
         keepalive_timeout=service.limits.timeout,  # until a request's headers have arrived
         handler_cancellation=True,  # no work for clients that have gone

@@ -49,7 +49,8 @@ def require_name(path: str | os.PathLike, argument: str) -> None:
 class RemotePath(PurePosixPath):
     """A file or folder on a remote file system, with the methods of pathlib.Path.
 
-    Every method raises an OSError if the file system refuses, as in pathlib.
+    Every method raises an OSError if the file system refuses, as in pathlib. `etils.epath` does not
+    replace it: it supports four schemes, but not the other file systems of TensorFlow.
     """
 
     def __str__(self) -> str:

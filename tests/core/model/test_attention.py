@@ -63,7 +63,7 @@ def by_numpy(layer, query, value, allowed):
 
 def test_what_cannot_be_attended_to_is_refused():
     with refused("key_dim", 3):
-        MultiHeadAttention(2, 3, rotary=True)
+        MultiHeadAttention(2, 3, positions="rotary")
     inputs = np.ones((2, 5, 8), "float32")
     with refused("query", "(5, 8)"):
         MultiHeadAttention(2, 4)(inputs[0])

@@ -54,18 +54,6 @@ def test_training_and_validation_are_two_runs_with_the_same_names(tmp_path):
     }
 
 
-def test_a_resumed_run_of_the_earlier_layout(tmp_path):
-    """Its curves stay where they were, as a run of their own."""
-    with tf.summary.create_file_writer(str(tmp_path / "tensorboard")).as_default():
-        tf.summary.scalar("training/loss", 4.0, step=1)
-    for step in (2, 3):
-        with curves_from(tmp_path, step - 1) as curves:
-            curves.training(step, {"cross_entropy": 3.0})
-    found = points(tmp_path)
-    assert found["."] == {"training/loss": [(1, 4.0)]}
-    assert found["train"] == {"quality/loss": [(2, 3.0), (3, 3.0)]}
-
-
 def test_log_of_a_resumed_run_has_no_step_twice(any_folder):
     curves = curves_from(any_folder, 0)
     for step in (1, 2, 3):

@@ -134,7 +134,7 @@ def test_marks_in_a_page(vocabulary):
 
 def test_task_options():
     assert has_terms(options_of_terms(True)) and not has_terms(options_of_terms(False))
-    assert options_of_terms(False) == {}, "other models have the options of earlier versions"
+    assert options_of_terms(False) == {}, "other models have no such option"
     with refused("terms", "yes", "task_options"):
         has_terms({"terms": "yes"})
 

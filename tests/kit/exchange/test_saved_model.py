@@ -31,7 +31,7 @@ from keras_transformer.core.search.alignment import alignment, attention_maps
 from keras_transformer.core.search.compiled_model import compile_model, decode, encode
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.search.engines import xla_search
-from keras_transformer.core.search.engines.graphs import ALPHA, IDS, NUMBER, SearchGraphs
+from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine
 from keras_transformer.core.search.ensemble import ensemble_of
 from keras_transformer.core.search.weights import read_weights, variables_of
@@ -39,7 +39,6 @@ from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import describe_unknown_training
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange import saved_model
-from keras_transformer.kit.exchange.directory import write_export
 from keras_transformer.kit.exchange.saved_model import export_saved_model
 from keras_transformer.kit.exchange.text_graphs import TextGraphs
 from keras_transformer.kit.exchange.warm_up import WARM_UP
@@ -672,25 +671,6 @@ def test_signatures_are_the_graphs_of_the_process(parts, bpe, signatures):
     texts = TextGraphs(graphs, pair_of(tokenizer))
     assert signatures.keys() == {*texts.named, *graphs.exported}
     assert bpe.engine.functions == sorted(signatures)
-
-
-def test_an_export_with_the_earlier_name_of_an_input_still_loads(parts, bpe, tmp_path):
-    """Its graph calls `exact` what is now called `guaranteed`."""
-    _, _, export_dir, _ = parts["bpe"]
-    saved = tf.saved_model.load(str(export_dir))
-    search_ids = saved.signatures["search_ids"]
-
-    @tf.function(input_signature=[IDS, IDS, NUMBER, ALPHA])
-    def earlier(source, prefix, exact, alpha):
-        return search_ids(source=source, prefix=prefix, guaranteed=exact, alpha=alpha)
-
-    def write(folder):
-        tf.saved_model.save(saved, str(folder), signatures={"search_ids": earlier})
-        (vocabulary,) = (Path(export_dir) / CARD.parent).glob("*.model")
-        shutil.copy(vocabulary, folder / CARD.parent)
-
-    write_export(write, tmp_path / "earlier", read_card(export_dir))
-    assert load(tmp_path / "earlier").translate(LINES) == bpe.translate(LINES)
 
 
 @pytest.mark.slow  # the other export

@@ -6,7 +6,6 @@ import itertools
 import logging
 import re
 import time
-import zlib
 
 import pytest
 
@@ -137,9 +136,6 @@ async def read_answer(reader):
 
 
 JSON = b'{"text": "the cat sleeps."}'
-PACKED, SPACES, FIELD = (
-    gzip.compress(content, mtime=0) for content in (JSON, b" " * 10_000_000, b"q=a")
-)
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 PARTS = b"Content-Type: multipart/form-data; boundary=x\r\n"
 
@@ -147,19 +143,13 @@ PARTS = b"Content-Type: multipart/form-data; boundary=x\r\n"
 @pytest.mark.parametrize(
     ("headers", "body", "status", "named"),
     [
-        (b"Content-Encoding: gzip\r\n", b"no gzip", 400, b"gzip"),
-        (b"Content-Encoding: gzip\r\n", b"no gzip" * 100_000, 413, b"bytes"),
-        (b"Content-Encoding: deflate\r\n", b"no deflate", 400, b"deflate"),
-        (b"Content-Encoding: br\r\n", b"no br", 400, b'"br'),
-        (b"Content-Encoding: gzip\r\n", SPACES, 413, b"bytes"),
-        (b"Content-Encoding: gzip\r\n", PACKED[:-1], 400, b"only part"),
-        (b"Content-Encoding: gzip\r\n", PACKED + b"x", 400, b"or more"),
-        (b"Content-Encoding: gzip\r\n" + FORM, FIELD, 400, b"not compressed"),
-        (b"Content-Encoding: gzip\r\n" + PARTS, b"no gzip", 400, b"not compressed"),
+        (b"Content-Encoding: gzip\r\n", gzip.compress(JSON), 400, b"not be compressed"),
+        (b"Content-Encoding: gzip\r\n", b"x" * 700_000, 400, b"gzip"),
+        (b"Content-Encoding: gzip\r\n" + FORM, gzip.compress(b"q=a"), 400, b"gzip"),
+        (b"Content-Encoding: gzip\r\n" + PARTS, b"no gzip", 400, b"gzip"),
+        (b"Content-Encoding: Br\r\n", b"no br", 400, b'"br'),
+        (b"", b"x" * 700_000, 413, b"bytes"),
         (PARTS, b"no parts", 400, b"form"),
-        (b"Content-Encoding: gzip\r\n" + FORM, PACKED, 200, "schläft".encode()),
-        (b"Content-Encoding: gzip\r\n", PACKED, 200, "schläft".encode()),
-        (b"Content-Encoding: Deflate\r\n", zlib.compress(JSON), 200, "schläft".encode()),
         (b"Content-Encoding: identity\r\n", JSON, 200, "schläft".encode()),
     ],
 )

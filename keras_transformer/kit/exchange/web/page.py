@@ -11,6 +11,7 @@ more need headers that GitHub Pages and others do not send.
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.directory import write_export, write_files
 from keras_transformer.kit.exchange.onnx import graph_files
 from keras_transformer.kit.exchange.web.page_vocabulary import page_vocabulary
 from keras_transformer.support.errors import import_extra, require
@@ -162,10 +163,7 @@ def export_web(
         SERVICE_WORKER: head + service_worker,
     }
 
-    def write(folder: Path) -> None:
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-
+    write = functools.partial(write_files, contents=files)
     size = write_export(write, export_dir, card, overwrite)
     return {"web": str(export_dir), "bytes": size}
 

@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer.kit.exchange.web.page import PACKAGE, RUNTIME
 
-SCRIPTS = PACKAGE / "export" / "web"
+SCRIPTS = PACKAGE / "kit" / "exchange" / "web"
 
 
 @pytest.fixture(scope="session")

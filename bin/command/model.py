@@ -5,10 +5,11 @@ import functools
 import typing
 from typing import Annotated, Any
 
+from command.files import FILES_OF_LINES, lines_of_file
+from command.flags import define_flag
+from command.help import ADVANCED
+
 from absl import flags, logging
-from command_files import FILES_OF_LINES, lines_of_file
-from command_flags import define_flag
-from command_help import ADVANCED
 
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.support.errors import require

@@ -6,17 +6,17 @@ import dataclasses
 import math
 import re
 import sys
-import types
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
+
+from command.errors import fail, with_flag
+from command.help import ADVANCED, full_help, short_help
 
 from absl import flags
-from command_errors import fail, with_flag
-from command_help import ADVANCED, full_help, short_help
 
 from keras_transformer.support.errors import InputError, reason, require
-from keras_transformer.support.fields import options_of
+from keras_transformer.support.fields import options_of, type_and_choices
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -62,7 +62,7 @@ def define_flag(
         heading: shown above the flag by --help.
         options: further absl options, such as lower_bound.
     """
-    kind, choices = _type_and_choices(annotation)
+    kind, choices = type_and_choices(annotation)
     if choices:
         flags.DEFINE_enum(name, default, choices, help, module_name=heading, **options)
     else:
@@ -70,16 +70,6 @@ def define_flag(
             name, default, help, module_name=heading, **options
         )
     flags.declare_key_flag(name)
-
-
-def _type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
-    """Returns a field's type without None and its rule, and the rule's choices."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (types.UnionType, typing.Union):
-        return _type_and_choices(arguments[0])
-    if origin is Annotated:
-        return arguments[0], arguments[1].choices
-    return origin or annotation, ()
 
 
 def flag_values(config: type) -> dict[str, Any]:

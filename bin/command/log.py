@@ -6,7 +6,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
+
+from command import PROGRAMS_FOLDER
 
 from absl import logging
 
@@ -14,8 +15,7 @@ import keras_transformer
 import pipelines
 from keras_transformer.support.progress import AboveBars
 
-BIN = str(Path(__file__).resolve().parent)
-OWN_FOLDERS = (BIN, *keras_transformer.__path__, *pipelines.__path__)
+OWN_FOLDERS = (str(PROGRAMS_FOLDER), *keras_transformer.__path__, *pipelines.__path__)
 
 
 def log_to_stderr() -> None:

@@ -10,37 +10,17 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from command import PROGRAMS_FOLDER
+from command.errors import fail, remote_errors, system_message, with_flag
+from command.flags import parse_flags
+from command.log import log_to_stderr, quiet_libraries
 
-def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """The hook for uncaught exceptions; Ctrl-C prints no traceback."""
-    if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, traceback)
+from absl import app, flags, logging
 
-
-sys.excepthook = _end  # now, because the following imports take time
-
-# The programs also run from a checkout that is not installed.
-FOLDER = Path(__file__).resolve().parent
-if str(FOLDER.parent) not in sys.path:
-    sys.path.insert(0, str(FOLDER.parent))
-
-try:
-    from absl import app, flags, logging
-except ModuleNotFoundError as error:
-    lacks = f"{sys.executable} lacks this project's packages ({error})"
-    sys.exit(f"error: {lacks}. Install them as README.md describes and use that Python")
-
-from command_errors import fail, remote_errors, system_message, with_flag  # noqa: E402
-from command_flags import parse_flags  # noqa: E402
-from command_log import log_to_stderr, quiet_libraries  # noqa: E402
-
-from keras_transformer.core.training.interruption import is_in_thread  # noqa: E402
-from keras_transformer.support.errors import InputError, reason  # noqa: E402
+from keras_transformer.core.training.interruption import is_in_thread
+from keras_transformer.support.errors import InputError, reason
 
 # Environment variables for TensorFlow, unless already set.
 ENVIRONMENT = {
@@ -150,7 +130,8 @@ def _give_up_stdout() -> None:
 
 def as_typed(name: str, *arguments: str) -> str:
     """Returns a program's command as the user of this checkout or installation types it."""
-    program = f"python bin/{name}.py" if FOLDER.name == "bin" else f"keras-transformer {name}"
+    is_checkout = PROGRAMS_FOLDER.name == "bin"
+    program = f"python bin/{name}.py" if is_checkout else f"keras-transformer {name}"
     return f"{program} {shlex.join(arguments)}"
 
 
