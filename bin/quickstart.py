@@ -24,7 +24,7 @@ from keras_transformer.support.fields import LARGEST_SEED
 from keras_transformer.support.files.paths import to_path
 from keras_transformer.support.files.replacing import write_file
 from pipelines.sample_text import FOLDER, sample_files
-from pipelines.sources.files import SPLITS
+from pipelines.sources.source import SPLITS
 from pipelines.sources.text_files import check_files
 
 if TYPE_CHECKING:
