@@ -198,8 +198,8 @@ def api_pages() -> dict[str, str]:
             target = f"{getattr(keras_transformer, name).__module__}.{name}"
         text += f"- [`kt.{name}`][{target}]\n"
     text += "\nAll modules, by folder:\n\n"
-    text += "".join(f"- [{Path(page).stem}]({Path(page).name})\n" for page in pages)
-    return {**pages, "api/index.md": text}
+    text += "".join(f"- [{Path(page).stem}]({page})\n" for page in pages)
+    return {**pages, "library.md": text}
 
 
 if __name__ == "__main__":

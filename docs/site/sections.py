@@ -23,7 +23,7 @@ class Sections(griffe.Extension):
             return
         obj.docstring.value = CALL_ARGUMENTS.sub(_as_list, obj.docstring.value)
 
-    def on_class_members(self, *, cls: griffe.Class, **others: Any) -> None:
+    def on_class(self, *, cls: griffe.Class, **others: Any) -> None:
         described = {name: description(field) for name, field in cls.attributes.items()}
         entries = [f"    {name}: {text}\n" for name, text in described.items() if text]
         if entries and cls.docstring is not None:
