@@ -95,11 +95,11 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
-# tests/test_documents.py finds the errors in the sources that MkDocs cannot detect. The last line
-# lists pages that would load something from elsewhere.
+# tests/test_documents.py finds the errors in the sources that MkDocs cannot detect. With --quiet,
+# --strict would find none. The last line lists pages that load something from elsewhere.
 docs: $(VENV)/.docs
 	$(RUN) docs/site/pages.py
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 	! grep -rlE '<(embed|iframe|img|link|script|source|video)[^>]* (href|src)="?(https?:)?//' \
 		--include='*.html' runs/site
 
