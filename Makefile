@@ -12,8 +12,7 @@
 # make commands     runs every command and sample in the documents, at small size; with
 #                   PAGES=guides/paper, those on one page
 # make lint         ruff: rules and format
-# make docs         builds the site, with tutorials and the reference: runs/site/index.html
-# make reference    regenerates docs/reference from the code: fields, signatures, HTTP
+# make docs         builds the site, with tutorials, flags and docstrings: runs/site/index.html
 # make notebooks    writes the tutorials to docs/notebooks/*.ipynb, and runs changed ones in full,
 #                   for make docs: runs/notebooks
 # make benchmark    compares training steps with PyTorch's (which it installs), and OpenNMT-tf's if
@@ -38,7 +37,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks install clean
+.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs notebooks install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -96,14 +95,13 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
-# tests/test_documents.py finds the errors in the sources that MkDocs cannot detect.
+# tests/test_documents.py finds the errors in the sources that MkDocs cannot detect. With --quiet,
+# --strict would find none. The last line lists pages that load something from elsewhere.
 docs: $(VENV)/.docs
 	$(RUN) docs/site/pages.py
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
-	$(RUN) docs/site/check.py runs/site
-
-reference: install
-	$(RUN) docs/site/reference.py
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+	! grep -rlE '<(embed|iframe|img|link|script|source|video)[^>]* (href|src)="?(https?:)?//' \
+		--include='*.html' runs/site
 
 notebooks: install $(VENV)/.docs
 	$(RUN) docs/site/notebooks.py

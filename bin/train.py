@@ -18,7 +18,10 @@ flags.DEFINE_string(
     "preset", "base", f"Model: {', '.join(PRESETS)}. With --init_from, its model is the default."
 )
 flags.DEFINE_multi_string(
-    "config", [], "KEY=VALUE that overrides a field of TransformerConfig or TrainingConfig."
+    "config",
+    [],
+    "KEY=VALUE that overrides a field of TransformerConfig or TrainingConfig, "
+    "which keras_transformer/core/config.py lists.",
 )
 flags.DEFINE_string(
     "init_from",

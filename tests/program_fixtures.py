@@ -5,6 +5,7 @@ where TensorFlow has already been imported. `load_program` returns the module.
 """
 
 import contextlib
+import functools
 import importlib.util
 import io
 import json
@@ -18,7 +19,6 @@ from pathlib import Path
 import pytest
 from absl import app, flags, logging
 
-from docs.site.results import RESULTS
 from tests.processes import run_python
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
@@ -33,12 +33,25 @@ PAIRS = [
 SEED = int(os.environ.get("TEST_SEED", "20170612"))
 
 
+REFERENCE = BIN.parent / "docs" / "reference" / "results.md"
+
+
+@functools.cache
+def documented_fields():
+    """Program -> the fields of its result, and those of several programs, in the reference."""
+    _, *sections = re.split(r"^#+ (.+)\n", REFERENCE.read_text(encoding="utf-8"), flags=re.M)
+    titles, texts = sections[::2], sections[1::2]
+    fields = [set(re.findall(r"`([a-z][\w-]*)`", text)) for text in texts]
+    shared, programs = fields[0] | fields[1], titles[2:]
+    return {name: shared | own for name, own in zip(programs, fields[2:], strict=True)}
+
+
 def ended(name, code, output, errors):
     """Returns and checks a program's exit code, output, errors, and result (its JSON line)."""
     lines = output.splitlines()
     result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
-    unknown = set(result or ()) - set(RESULTS[name])
-    assert not unknown, f"docs/site/results.py has no such fields of {name}: {unknown}"
+    unknown = set(result or ()) - documented_fields()[name]
+    assert not unknown, f"docs/reference/results.md has no such fields of {name}: {unknown}"
     assert "Traceback" not in errors, errors
     assert not foreign_lines(errors), errors
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)

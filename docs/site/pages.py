@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
 They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the lab
-diary, the guides, and what docs/site/reference.py has written of the code, are pages, and their
-links become links among pages; the programs describe their flags; the pages of the library name the
-modules whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
+diary, the guides and the reference are pages, and their links become links among pages; the
+programs print their flags; the pages of the library name the modules whose docstrings and fields
+mkdocstrings shows. A link without a page ends the build with one line.
 
     python docs/site/pages.py
 
@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,22 +40,6 @@ BOOSTS = {
     "diary.md": 0.2,
     "design.md": 0.2,
 }
-# Pages that list others, which the navigation leaves out: title, introduction, and their pages.
-LISTS = {
-    "library.md": (
-        "Reference of the library",
-        "For use from Python, and for exports. [The guide](guides/library.md) has the samples.",
-        [
-            *("reference/translator.md", "reference/preparation.md", "reference/configuration.md"),
-            *("reference/signatures.md", "reference/onnx.md", "api/index.md"),
-        ],
-    ),
-}
-PROGRAMS = [
-    *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
-    *("import_model", "adapt", "average_checkpoints", "attention", "paper_tables", "sweep"),
-    "quickstart",
-]
 
 
 def main() -> None:
@@ -64,7 +47,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     pages = {page: with_links(document) for document, page in documents().items()}
     pages |= {"programs.md": programs_page(), "tables.md": tables_page(), **api_pages()}
-    pages |= tutorials() | list_pages()
+    pages |= tutorials()
     for name in [name for name in pages if name.endswith(".md")]:
         pages[name] = with_boost(name, pages[name])
     shutil.rmtree(TARGET, ignore_errors=True)
@@ -94,21 +77,6 @@ def with_boost(page: str, text: str) -> str:
     return text
 
 
-def list_pages() -> dict[str, str]:
-    """The pages of LISTS."""
-    pages = {}
-    for name, (title, introduction, listed) in LISTS.items():
-        text = f"# {title}\n\n{introduction}\n\n"
-        for document, page in documents().items():
-            if any(page.startswith(each) for each in listed):
-                heading = (ROOT / document).read_text(encoding="utf-8").splitlines()[0]
-                text += f"- [{heading.removeprefix('# ')}]({page})\n"
-        if "api/index.md" in listed:
-            text += "- [Public names, and all modules](api/index.md)\n"
-        pages[name] = text
-    return pages
-
-
 def outside_code(text: str, pattern: str, replacement) -> str:
     """The text with the pattern replaced everywhere but in blocks of code."""
     parts = FENCE.split(text)
@@ -133,6 +101,8 @@ def with_links(document: str, text: str | None = None) -> str:
             return path.removeprefix("docs/")
         if path == "keras_transformer/kit/paper/measured.json":
             return "tables.md"
+        if path.startswith("bin/"):
+            return f"programs.md#{Path(path).stem}"
         if path.endswith(".py"):
             folder = ".".join(Path(path).parts[:-1])
             return f"api/{folder}.md#{path.removesuffix('.py').replace('/', '.')}"
@@ -171,45 +141,16 @@ def output_of(*command: str) -> str:
 
 
 def programs_page() -> str:
-    """All programs with all their flags, as absl describes them (--helpxml)."""
+    """All programs with all their flags: --helpfull without the flags of libraries."""
     from bin.__main__ import PROGRAM_FILES
 
-    if set(PROGRAM_FILES) != set(PROGRAMS):
-        sys.exit(f"error: docs/site/pages.py: PROGRAMS must be {list(PROGRAM_FILES)}")
     text = "# Programs and flags\n\nAfter installation, `keras-transformer PROGRAM` is the same as "
-    text += "`python bin/PROGRAM.py`. A program prints its result as one line of JSON.\n"
-    for name in PROGRAMS:
-        described = ElementTree.fromstring(output_of(f"bin/{name}.py", "--helpxml"))
-        summary, _, rest = described.findtext("usage").strip().partition("\n\n")
-        text += f"\n## {name}\n\n{summary}\n\n{rest}\n\n"
-        own = [flag for flag in described.iter("flag") if flag.findtext("key") == "yes"]
-        own.sort(key=lambda flag: flag.findtext("name") == "verbosity")  # which all have: last
-        text += "".join(flag_text(flag) for flag in own)
+    text += "`python bin/PROGRAM.py`. A program prints its result as [one line of "
+    text += "JSON](reference/results.md).\n"
+    for name in PROGRAM_FILES:
+        own, _, _ = output_of(f"bin/{name}.py", "--helpfull").partition("\nabsl.app:\n")
+        text += f"\n## {name}\n\n```text\n{own.strip()}\n```\n"
     return text
-
-
-# absl's names of the kinds of flags, in words for readers.
-KINDS = {
-    "bool": "true or false",
-    "int": "whole number",
-    "float": "number",
-    "string": "text",
-    "comma separated list of strings": "separated by commas",
-    "multi string": "text, can be repeated",
-}
-
-
-def flag_text(flag: ElementTree.Element) -> str:
-    """A flag as an entry of a list of definitions."""
-    name, kind = flag.findtext("name"), flag.findtext("type")
-    default = flag.findtext("default")
-    given = f", {default} by default" if default not in (None, "", "None") else ""
-    values = [value.text for value in flag.iter("enum_value")]
-    kind = " or ".join(values) or KINDS.get(kind, kind)
-    # absl writes the values of an enumeration first: <a|b>: ...
-    meaning = re.sub(r"^<[^>]*>: ", "", " ".join(flag.findtext("meaning").split()))
-    meaning = meaning.partition("; repeat this option")[0]
-    return f"`--{name}` ({kind}{given})\n:   {meaning}\n\n"
 
 
 def tables_page() -> str:
@@ -233,30 +174,27 @@ def api_pages() -> dict[str, str]:
     """A page for each folder of the library, with all its modules, and one of the public names."""
     import keras_transformer
 
-    packages = ["keras_transformer", *_folders(ROOT / "keras_transformer"), "pipelines"]
     pages = {}
-    for package in packages:
-        folder = ROOT.joinpath(*package.split("."))
-        options = "{members: false, show_root_heading: false}"
-        text = f"# {package}\n\n::: {package}\n    options: {options}\n"
-        for path in sorted(folder.glob("*.py")):
-            if path.name != "__init__.py":
-                text += f"\n::: {package}.{path.stem}\n"
-        pages[f"api/{package}.md"] = text
-    text = "# The library's public names\n\n`import keras_transformer as kt`, and:\n\n"
+    for library in ("keras_transformer", "pipelines"):
+        for path in sorted(ROOT.glob(f"{library}/**/__init__.py")):
+            package = ".".join(path.relative_to(ROOT).parts[:-1])
+            # The public names stand in the modules that define them.
+            members = "members: false, " if package == "keras_transformer" else ""
+            text = f"# {package}\n\n::: {package}\n"
+            text += f"    options: {{{members}show_root_heading: false}}\n"
+            modules = [file.stem for file in sorted(path.parent.glob("*.py")) if file != path]
+            text += "".join(f"\n::: {package}.{module}\n" for module in modules)
+            pages[f"api/{package}.md"] = text
+    text = "# The library\n\nThe public names, `import keras_transformer as kt`:\n\n"
     for name in sorted(keras_transformer.__all__, key=str.lower):
-        if name == "PRESETS":  # a constant stands in the description of its module
-            target = "keras_transformer.core.presets"
+        if name == "PRESETS":  # a constant does not know its module
+            target = "keras_transformer.core.presets.PRESETS"
         else:
             target = f"{getattr(keras_transformer, name).__module__}.{name}"
         text += f"- [`kt.{name}`][{target}]\n"
-    text += "\nEvery module has a place on one of these pages:\n\n"
-    text += "".join(f"- [{package}]({package}.md)\n" for package in packages)
-    return pages | {"api/index.md": text}
-
-
-def _folders(library: Path) -> list[str]:
-    return [f"{library.name}.{path.parent.name}" for path in sorted(library.glob("*/__init__.py"))]
+    text += "\nAll modules, by folder:\n\n"
+    text += "".join(f"- [{Path(page).stem}]({page})\n" for page in pages)
+    return {**pages, "library.md": text}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ settings that go with it; `vocab_size` comes from the data.
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.support.errors import did_you_mean, require
 
-# name -> settings that differ from the base model (TransformerConfig, TrainingConfig defaults).
 PRESETS: dict[str, dict[str, int | float | str]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4},
     "base": {},
@@ -84,6 +83,7 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "tokens_per_batch": 3000,
     },
 }
+"""Name -> settings that differ from those of `base`, the defaults of the two configurations."""
 
 
 def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfig]:

@@ -27,7 +27,7 @@ def test_its_flags_are_those_of_serve(service):
     program, command, *given = shlex.split(service["ExecStart"])
     assert (Path(program).name, command) == ("keras-transformer", "serve")
     source = (ROOT / "bin" / "serve.py").read_text(encoding="utf-8")
-    limits = (ROOT / "keras_transformer" / "serving" / "limits.py").read_text(encoding="utf-8")
+    limits = (ROOT / "keras_transformer/kit/serving/limits.py").read_text(encoding="utf-8")
     for flag in given:
         name = flag.removeprefix("--").partition("=")[0]
         is_known = f'"{name}"' in source or re.search(rf"^    {name}: ", limits, re.M)

@@ -48,10 +48,10 @@ class SamplingConfig:
 class DecodingConfig:
     """How sentences are translated: the options of `keras_transformer.load`.
 
+    The options that are flags have their help below. A phrase is forbidden as the subwords that it
+    is encoded to at the beginning of a text or after a space.
+
     Args:
-        beam_size, alpha, batch_tokens, early_stopping, min_length, no_repeat_ngram_size,
-            forbidden_phrases: see their help below. A phrase is forbidden as the subwords that it
-                is encoded to at the beginning of a text or after a space.
         extra_length: the number of subwords by which a translation may exceed its source (section
             6.1).
         max_source_length: the maximum number of source subwords, EOS included; longer sources are

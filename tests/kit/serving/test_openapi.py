@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import json
+import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -78,6 +80,13 @@ def test_each_route_is_described(translator):
         assert "at most 3 sentences, and a request at most 20000" in document["info"]["description"]
 
     with_client(translator, scenario)
+
+
+def test_the_reference_lists_each_route():
+    page = Path(__file__).parents[3] / "docs/reference/http.md"
+    _, _, table = page.read_text(encoding="utf-8").partition("| Request |")
+    listed = re.findall(r"`(GET|POST|DELETE) (\S+)`", table)
+    assert sorted(listed) == sorted((route.method, route.path) for route in ROUTES)
 
 
 def file_form():
