@@ -26,6 +26,7 @@ PAGES = {
     "README.md": "index.md",
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
+    "keras_transformer/README.md": "reading-order.md",
     "docs/diary.md": "diary.md",
 }
 FOLDERS = ("guides", "reference")  # in docs/

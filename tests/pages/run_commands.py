@@ -57,7 +57,6 @@ COPIES = {
 # A block with one of these words is not run, and why.
 BLOCKS_NOT_RUN = {
     "tfds:wmt14_translate": "tests/bin/test_reproduce.py runs it",
-    "cosmic-ray": "it runs tests for minutes",
 }
 
 

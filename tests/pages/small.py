@@ -50,7 +50,6 @@ WORDS_NOT_RUN = {
 # Samples of Python with one of these words are not run, and why.
 SAMPLES_NOT_RUN = {
     "nvidia.cublas": "NVIDIA's libraries are not installed",
-    "tensorflow_serving": "TF Serving is another server",
     '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/core/model/test_jax.py uses it",
 }
 # Replacements (pattern, text) in the arguments of programs, and in samples.

@@ -133,7 +133,7 @@ def log_probabilities_of_keras(model, sources, targets):
 
 
 class OpenVINO:
-    """Runs a graph with the interface of onnxruntime.InferenceSession (docs/guides/give.md)."""
+    """Runs a graph like onnxruntime.InferenceSession, for docs/examples/onnx_translate.py."""
 
     def __init__(self, file):
         settings = {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}

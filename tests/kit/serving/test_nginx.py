@@ -1,7 +1,6 @@
-"""The guide's configuration of nginx, word for word, in front of a server."""
+"""The example of nginx's configuration, word for word, in front of a server."""
 
 import asyncio
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,9 +21,9 @@ pytestmark = [
         reason="install: apt-get install nginx openssl",
     ),
 ]
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "serving.md"
+EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "nginx.conf"
 NAME = "translate.example"
-# Around the guide's lines: one process, which writes into its own folder only.
+# Around the example's lines: one process, which writes into its own folder only.
 FRAME = """
 daemon off; master_process off; pid nginx.pid; error_log error.log;
 events {{}}
@@ -32,15 +31,14 @@ http {{
     access_log off;
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
     uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-{guide}
+{example}
 }}
 """
 
 
 def configured(folder, port, server_port, changed):
     """Writes the configuration and a certificate."""
-    blocks = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    guide = "".join(blocks)
+    example = EXAMPLE.read_text(encoding="utf-8")
     for old, new in {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "/etc/ssl/": f"{folder}/",
@@ -48,9 +46,9 @@ def configured(folder, port, server_port, changed):
         "127.0.0.1:8502": f"127.0.0.1:{server_port}",
         **changed,
     }.items():
-        assert old in guide
-        guide = guide.replace(old, new)
-    (folder / "nginx.conf").write_text(FRAME.format(guide=guide), encoding="utf-8")
+        assert old in example
+        example = example.replace(old, new)
+    (folder / "nginx.conf").write_text(FRAME.format(example=example), encoding="utf-8")
     key, certificate = f"{folder}/{NAME}.key", f"{folder}/{NAME}.pem"
     made = ["-keyout", key, "-out", certificate, "-subj", f"/CN={NAME}"]
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *made]
