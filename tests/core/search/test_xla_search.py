@@ -58,10 +58,10 @@ def engines_of(graphs):
 
 
 def assert_same(found, wanted):
-    """Compares two SearchResults."""
-    for name in ("ids", "lengths", "alignment"):
+    """Compares the hypotheses of two engines."""
+    for name in ("ids", "length", "alignment"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
-    for name in ("scores", "log_probs", "token_log_probs"):
+    for name in ("score", "log_prob", "token_log_prob"):
         part, wanted_part = getattr(found, name), getattr(wanted, name)
         if wanted_part is None:
             assert part is None
@@ -104,7 +104,7 @@ def test_greedy_search_is_that_of_the_graphs(make_model):
         request = Request([source], aligned=[True])
         found = engine.search_greedily(request)
         assert_same(found, plain.search_greedily(request))
-        lengths.add(found.lengths.item())
+        lengths.add(found.length.item())
     assert min(lengths) == 0 and max(lengths) > 20  # more than the first capacity
     assert engine.programs.ready == [Shape("aligned_greedy_ids", 1, 8, 1)]
 
@@ -165,13 +165,13 @@ def test_products_in_bfloat16_find_the_same_but_for_near_ties(make_model):
     engine, plain = engines_of(SearchGraphs(model, settings_of(3, extra_length=4)))
     request = Request(SOURCES, guaranteed=2, alpha=0.0)
     found, wanted = engine.search(request), plain.search(request)
-    assert len(engine.programs.ready) == 1 and found.scores.dtype == np.float32
-    best = zip(found.ids[:, 0], found.lengths[:, 0], strict=True)
+    assert len(engine.programs.ready) == 1 and found.score.dtype == np.float32
+    best = zip(found.ids[:, 0], found.length[:, 0], strict=True)
     targets = [row[:length] for row, length in best]
-    exact = np.where(found.lengths[:, 0] > 0, plain.score(SOURCES, targets), 0)
-    errors = np.abs(found.log_probs[:, 0] - exact)
+    exact = np.where(found.length[:, 0] > 0, plain.score(SOURCES, targets), 0)
+    errors = np.abs(found.log_prob[:, 0] - exact)
     assert 1e-5 < errors.max() < 0.1
-    np.testing.assert_allclose(exact, wanted.log_probs[:, 0], atol=0.1)  # as good as the best
+    np.testing.assert_allclose(exact, wanted.log_prob[:, 0], atol=0.1)  # as good as the best
 
 
 def test_only_matrices_stay_bfloat16_for_xla(make_model):

@@ -21,7 +21,6 @@ from keras_transformer.core.search.ensemble import Ensemble, decode_target
 from keras_transformer.core.search.greedy_search import GreedySearch
 from keras_transformer.core.search.sampling import Sampling
 from keras_transformer.core.search.search_loop import search
-from keras_transformer.core.search.state import Hypotheses
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 PHRASES = tf.TensorSpec([None, None, None], tf.int32)
@@ -124,7 +123,7 @@ class SearchGraphs:
         best = constrained_search(
             model.step, cache, lengths, strategy, phrases, prefix, first=first
         )
-        return outputs_of(best)
+        return best.outputs
 
     @graph(IDS, ALPHAS)
     def alpha_ids(self, source, alphas) -> Tensors:
@@ -133,7 +132,7 @@ class SearchGraphs:
         cache = model.start(source, self.settings.options.beam_size)
         strategy, lengths = AlphaSearch(self.settings, alphas), self._max_lengths(cache)
         first = model.first_inputs(source)
-        return outputs_of(search(model.step, cache, lengths, strategy, first=first))
+        return search(model.step, cache, lengths, strategy, first=first).outputs
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, prefix) -> Tensors:
@@ -201,7 +200,7 @@ class SearchGraphs:
             strategy = Sampling(self.settings, alpha)
         lengths, first = self._max_lengths(cache), model.first_inputs(source)
         best = self.run(model.step, cache, lengths, strategy, prefix, aligned, first)
-        return outputs_of(best)
+        return best.outputs
 
     def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
         model = self.model.in_graph(self.for_xla)
@@ -209,8 +208,7 @@ class SearchGraphs:
         strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
         first = model.first_inputs(source)
         best = self.run(model.scaled_step, cache, lengths, strategy, prefix, aligned, first)
-        outputs = {"ids": best.ids, "length": best.lengths, "is_finite": best.is_finite}
-        return {**outputs, "alignment": best.alignment} if aligned else outputs
+        return best.outputs
 
     def _max_lengths(self, cache: SearchCache) -> tf.Tensor:
         """Returns the maximum target length for each source, int32 [B]: 0 for an empty one."""
@@ -218,22 +216,6 @@ class SearchGraphs:
         source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
         longest = tf.minimum(source_lengths + options.extra_length, self.limits.target)
         return tf.where(source_lengths > 1, longest, 0)
-
-
-def outputs_of(best: Hypotheses) -> Tensors:
-    """Returns hypotheses by the names of a graph's outputs."""
-    outputs = {
-        "ids": best.ids,
-        "length": best.lengths,
-        "score": best.scores,
-        "log_prob": best.log_probs,
-    }
-    if not tf.is_tensor(best.alignment):
-        return outputs
-    before = tf.pad(best.totals[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
-    is_token = tf.sequence_mask(best.lengths, tf.shape(best.ids)[2])
-    log_probs = tf.where(is_token, best.totals - before, 0.0)
-    return {**outputs, "alignment": best.alignment, "token_log_prob": log_probs}
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
