@@ -215,9 +215,8 @@ class CTranslate2Model(Export):
         rule = f"must be at most {rows} subwords with extra_length, as the export has"
         fits = rows is None or limits.target <= rows
         require(fits, "max_source_length", rule, limits.target)
-        reads_code = card.config.decoder_reads_code
         return CTranslate2Engine(
-            self.folder, vocabularies, settings, limits.target, reads_code, self.where.device
+            self.folder, vocabularies, settings, limits.target, card.config, self.where.device
         )
 
 

@@ -74,8 +74,7 @@ def engines(export, model, vocabularies):
     def make(forbidden=(), **options):
         settings = SearchSettings(DecodingConfig(**options), forbidden)
         ours = TensorFlowEngine(SearchGraphs(weights, settings, constraints=False))
-        reads_code = model.config.decoder_reads_code
-        return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code), ours
+        return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config), ours
 
     return make
 
@@ -298,16 +297,16 @@ def test_what_it_lacks_is_refused_by_its_name(engines):
         theirs.explain([source], [source], attention=True)
 
 
-def test_files_that_it_cannot_read(tmp_path, vocabularies):
+def test_files_that_it_cannot_read(tmp_path, vocabularies, model):
     (tmp_path / "model.bin").write_bytes(b"no model")
     with refused("path", tmp_path):
-        CTranslate2Engine(tmp_path, vocabularies, SearchSettings(DecodingConfig()), LIMIT)
+        settings = SearchSettings(DecodingConfig())
+        CTranslate2Engine(tmp_path, vocabularies, settings, LIMIT, model.config)
 
 
 def opened_on(device, export, vocabularies, model, **options):
     settings = SearchSettings(DecodingConfig(**options))
-    reads_code = model.config.decoder_reads_code
-    return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code, device)
+    return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config, device)
 
 
 def test_a_gpu_that_is_not_there(export, vocabularies, model, monkeypatch, caplog):

@@ -27,8 +27,8 @@ from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search import matrices
-from keras_transformer.core.search.alignment import alignment, attention_maps
-from keras_transformer.core.search.compiled_model import compile_model, decode, encode
+from keras_transformer.core.search.alignment import alignment
+from keras_transformer.core.search.compiled_model import attention_maps, compile_model
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.search.engines import xla_search
 from keras_transformer.core.search.engines.graphs import SearchGraphs
@@ -475,8 +475,7 @@ def test_pieces_and_attention(parts, exports, kind):
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
     compiled = compile_model(model)
-    encoded = encode(compiled, tf.constant(ids[:1]))
-    maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
+    maps = attention_maps(*compiled.decode_target(*(tf.constant([row]) for row in ids)))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(attention, name), wanted[0], atol=1e-5)
     layers = [tf.constant(layer[None]) for layer in attention.memory]

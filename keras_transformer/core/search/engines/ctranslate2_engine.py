@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
 from keras_transformer.core.search.config import SearchSettings
 from keras_transformer.core.search.engines.engine import Explained, Request, Rows
 from keras_transformer.core.search.engines.streams import processor_streams, threads_of_stream
@@ -66,7 +66,7 @@ class CTranslate2Engine:
         vocabularies: the model's vocabularies.
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.
-        decoder_reads_code: as in the model's configuration.
+        config: the model's configuration.
         device: as in store.model_path.ModelPath.
 
     Raises:
@@ -82,7 +82,7 @@ class CTranslate2Engine:
         vocabularies: VocabularyPair,
         settings: SearchSettings,
         limit: int,
-        decoder_reads_code: bool = False,
+        config: TransformerConfig,
         device: str = "auto",
     ):
         ctranslate2 = load_ctranslate2()
@@ -94,7 +94,9 @@ class CTranslate2Engine:
         self._options = settings.options
         self._is_restricted = settings.is_restricted
         self._limit = limit
-        self._codes = int(decoder_reads_code)  # the number of ids that the encoder does not read
+        self._codes = int(
+            config.decoder_reads_code
+        )  # the number of ids that the encoder does not read
         self._source_tokens = source_tokens(vocabularies)
         self._target_tokens = vocabularies.target.pieces
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from keras_transformer.core.config import PAD_ID
-from keras_transformer.core.search.alignment import AttentionMaps, alignment
+from keras_transformer.core.search.alignment import alignment
 from keras_transformer.core.search.alphas import AlphaSearch
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.cache import SearchCache
-from keras_transformer.core.search.compiled_model import CompiledModel
+from keras_transformer.core.search.compiled_model import CompiledModel, attention_maps
 from keras_transformer.core.search.config import SearchSettings
 from keras_transformer.core.search.constraints import constrained_search
 from keras_transformer.core.search.ensemble import Ensemble, decode_target
@@ -175,16 +175,10 @@ class SearchGraphs:
         """Like `align_ids`, with the fields of alignment.AttentionMaps."""
         logits, computed = decode_target(self.model.in_graph(), source, target)
         cross_attention = [decoded.cross_attention for _, decoded in computed]
-        encoded, decoded = computed[0]
-        maps = AttentionMaps(
-            encoder=tf.stack(encoded.attention, axis=1),
-            decoder=tf.stack(decoded.self_attention, axis=1),
-            memory=tf.stack(decoded.cross_attention, axis=1),
-        )
         return {
             "log_probs": token_log_probs(logits, target),
-            "alignment": alignment(cross_attention, encoded.mask),
-            **maps._asdict(),
+            "alignment": alignment(cross_attention, computed[0][0].mask),
+            **attention_maps(*computed[0])._asdict(),
         }
 
     def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:
