@@ -149,7 +149,7 @@ class SavedModel(Export):
         import tensorflow as tf
 
         from keras_transformer.core.search.engines.tensorflow_engine import NO_PROGRAMS
-        from keras_transformer.core.search.engines.xla_search import programs_for
+        from keras_transformer.core.search.engines.xla_programs import programs_for
 
         if card.weights == "int8" or card.ensemble:
             rule = "must be auto or off for an export with int8 weights or an ensemble"

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.core.config import EOS_ID, PAD_ID
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import SamplingConfig
-from keras_transformer.core.search.engines import xla_search
+from keras_transformer.core.search.engines import xla_programs, xla_search
 from keras_transformer.core.search.engines.engine import Request
 from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.engines.tensorflow_engine import (
@@ -19,14 +19,16 @@ from keras_transformer.core.search.engines.tensorflow_engine import (
     TensorFlowEngine,
     padded,
 )
+from keras_transformer.core.search.engines.xla_programs import (
+    MOST_PROGRAMS,
+    XlaPrograms,
+    programs_for,
+)
 from keras_transformer.core.search.engines.xla_search import (
     LENGTHS,
-    MOST_PROGRAMS,
     ROWS,
     Shape,
     StaticSearch,
-    XlaPrograms,
-    programs_for,
     smallest_shape,
     steps_within,
 )
@@ -195,7 +197,7 @@ class NoProgram:
 @pytest.fixture
 def made(monkeypatch):
     """The shapes that are compiled, where that is simulated."""
-    monkeypatch.setattr(xla_search, "Program", NoProgram)
+    monkeypatch.setattr(xla_programs, "Program", NoProgram)
     monkeypatch.setattr(NoProgram, "made", [])
     return NoProgram.made
 
@@ -306,7 +308,7 @@ def test_the_graphs_answer_where_a_program_cannot_be_compiled(make_model, monkey
     def fail(*arguments):
         raise tf.errors.ResourceExhaustedError(None, None, "FILE; No space left on device")
 
-    monkeypatch.setattr(xla_search, "Program", fail)
+    monkeypatch.setattr(xla_programs, "Program", fail)
     engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
     for request in (Request(SOURCES), Request(SOURCES), Request(SOURCES[:1])):
         assert_same(engine.search(request), plain.search(request))
@@ -335,7 +337,7 @@ def test_a_batch_is_divided_where_its_program_needs_too_much_memory(
     make_model, monkeypatch, caplog
 ):
     """In the end, each sentence has a program; one that is too long for that has a graph."""
-    monkeypatch.setattr(xla_search, "Program", SmallMemory)
+    monkeypatch.setattr(xla_programs, "Program", SmallMemory)
     monkeypatch.setattr(SmallMemory, "compiled", [])
     engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
     long = rows(np.full(9, 50), [60, EOS_ID])

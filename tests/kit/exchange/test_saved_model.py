@@ -30,7 +30,7 @@ from keras_transformer.core.search import matrices
 from keras_transformer.core.search.alignment import alignment
 from keras_transformer.core.search.compiled_model import attention_maps, compile_model
 from keras_transformer.core.search.config import DecodingConfig
-from keras_transformer.core.search.engines import xla_search
+from keras_transformer.core.search.engines import xla_programs
 from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine
 from keras_transformer.core.search.ensemble import ensemble_of
@@ -625,7 +625,7 @@ def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch
 def test_what_a_compiled_search_multiplies_in(
     parts, exported_in_bfloat16, monkeypatch, xla, devices, dtype
 ):
-    monkeypatch.setattr(xla_search, "programs_for", lambda *arguments: arguments[-1])
+    monkeypatch.setattr(xla_programs, "programs_for", lambda *arguments: arguments[-1])
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: devices)
     make_graphs = load(exported_in_bfloat16, xla=xla).engine.programs
     variables = variables_of(make_graphs().model.weights)

@@ -43,7 +43,7 @@ def choose_device(device: str) -> None:
 
 
 class Programs(Protocol):
-    """Compiled searches, which give the same results as the graphs; see xla_search.XlaPrograms."""
+    """Compiled searches, which give the results of the graphs; see xla_programs.XlaPrograms."""
 
     def find(self, name: str, inputs: dict[str, tf.Tensor]) -> Callable[..., Tensors] | None:
         """Returns the program for a batch, or None if the graph of that name has to search it.
