@@ -17,7 +17,6 @@ from keras_transformer.core.search.engines.graphs import ExportedGraphs, SearchG
 from keras_transformer.core.search.engines.streams import streams
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine, choose_device
 from keras_transformer.core.search.ensemble import Ensemble
-from keras_transformer.core.search.hypotheses import Hypotheses
 from tests.core.search.test_alignment import maps_of
 from tests.refusals import refused
 from tests.small_models import (
@@ -551,12 +550,6 @@ def test_the_cache_of_an_ensemble_has_the_layers_of_all_models(make_model):
     wanted = [*one.start(source, 3).memory, *two.start(source, 3).memory]
     for layer, same in zip(cache.memory, wanted, strict=True):
         np.testing.assert_array_equal(layer.keys, same.keys)
-
-
-def test_hypotheses_without_eos_are_unfinished():
-    ids = np.array([[[7, EOS_ID, PAD_ID], [7, 8, 9], [PAD_ID] * 3], [[PAD_ID] * 3] * 3], np.int32)
-    found = Hypotheses(ids, np.array([[2, 3, 0], [0, 0, 0]], np.int32), None, None)
-    assert found.unfinished.tolist() == [[False, True, False], [False, False, False]]
 
 
 def test_the_device_is_chosen_for_the_process(monkeypatch):

@@ -13,13 +13,14 @@ phrases, whose searches are seldom the same shape, nor int8 products, which XLA 
 """
 
 import bisect
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.core.config import EOS_ID, PAD_ID
 from keras_transformer.core.search.engines.graphs import ALPHA, NUMBER, SearchGraphs, Tensors
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.search_loop import Begun, begin
 from keras_transformer.core.search.state import SearchState
 
@@ -98,7 +99,7 @@ class StaticSearch(SearchGraphs):
         # Most translations end within the first capacity. Steps with more room take longer.
         self._capacities = sorted({min(length * 3 // 2 + 8, longest), longest})
 
-    def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:
+    def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Hypotheses:
         begun = begin(step, cache, max_lengths, strategy, prefix, aligned, first)
         state = begun.state
         rows = prefix.shape[0]
