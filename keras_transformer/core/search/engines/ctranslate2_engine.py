@@ -33,9 +33,8 @@ from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID, TransformerCon
 from keras_transformer.core.search.config import SearchSettings
 from keras_transformer.core.search.engines.engine import Explained, Request, Rows
 from keras_transformer.core.search.engines.streams import processor_streams, threads_of_stream
-from keras_transformer.core.search.hypotheses import Hypotheses
+from keras_transformer.core.search.hypotheses import Hypotheses, is_suspicious
 from keras_transformer.core.search.length_penalty import penalized
-from keras_transformer.core.search.suspicious import is_suspicious
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import InputError, reason, require
 
