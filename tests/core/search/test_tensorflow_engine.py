@@ -394,7 +394,7 @@ def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
     assert_aligned(result, engine, sources)
     plain = engine.search(request._replace(aligned=()))
     assert_found(result, plain)
-    assert plain.alignment is None and plain.token_log_probs is None
+    assert plain.alignment is None and plain.token_log_prob is None
     exists = result.length > 0
     sums = result.token_log_prob.sum(axis=2)
     np.testing.assert_allclose(sums[exists], result.log_prob[exists], atol=1e-4)
