@@ -318,7 +318,7 @@ def _packed_batches(
         training.tokens_per_batch,
         training.seed,
         parts=replicas * training.accumulate_steps,
-        decoder_reads_code=description.model.decoder_reads_code,
+        extra_target=int(description.model.decoder_reads_code),
     )
     info = data_set.split("train")
     return TrainingData(

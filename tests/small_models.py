@@ -14,11 +14,11 @@ from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import DecodingConfig, SearchSettings
 from keras_transformer.core.search.constraints import constrained_search
-from keras_transformer.core.search.engines.engine import SearchResult
 from keras_transformer.core.search.engines.graphs import SearchGraphs, token_log_probs
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine
 from keras_transformer.core.search.ensemble import decode_target, ensemble_of
 from keras_transformer.core.search.greedy_search import GreedySearch
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.sampling import Sampling
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import describe_unknown_training
@@ -92,7 +92,7 @@ class GivenAnswers:
         ids = np.arange(len(self._written)).reshape(*shape, 1)
         ids = np.concatenate([ids, np.full((*shape, 2), EOS_ID)], axis=2)
         scores = np.array([[float(score) for _, score in row] for row in answers])
-        return SearchResult(ids, np.full(shape, 3), scores, 2 * scores)
+        return Hypotheses(ids, np.full(shape, 3), scores, 2 * scores)
 
     search_greedily = search
 

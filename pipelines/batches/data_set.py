@@ -122,7 +122,7 @@ class DataSet:
         return dataset.apply(prefetch())
 
     def packed_training_batches(
-        self, tokens_per_batch: int, seed: int, parts: int = 1, decoder_reads_code: bool = False
+        self, tokens_per_batch: int, seed: int, parts: int = 1, extra_target: int = 0
     ) -> "tf.data.Dataset":
         """Infinite batches of one shape from the training split, with several sentences a row.
 
@@ -131,7 +131,8 @@ class DataSet:
                 up the rows.
             seed: determines all orders; equal seeds give equal batches.
             parts: the number of rows is a multiple of this.
-            decoder_reads_code: whether the model's decoder reads the first id of each source.
+            extra_target: how many ids the decoder reads for a target besides its own: 1 with a
+                code.
 
         Raises:
             InputError: if a sentence does not fit into a batch.
@@ -140,7 +141,6 @@ class DataSet:
         from pipelines.batches.packing import PREFETCHED_BATCHES, batch_shape, packed_epochs
 
         info = self._training_split(tokens_per_batch)
-        extra_target = int(decoder_reads_code)
         shape = batch_shape(info, tokens_per_batch, parts, extra_target)
         dataset = packed_epochs(self._shards(info), info.pairs, shape, seed, extra_target)
         return dataset.apply(prefetch(PREFETCHED_BATCHES))

@@ -189,15 +189,12 @@ class Transformer(keras.Model):
         """Runs the encoder.
 
         Args:
-            source: int32 [B, S]; zeros are padding.
+            source: int32 [B, S], what the encoder reads; zeros are padding.
             training: whether to apply dropout.
 
         Returns:
-            The memory [B, S, D] and its mask, bool [B, S], False at padding. Both lack the first
-            column if the decoder reads it.
+            The memory [B, S, D] and its mask, bool [B, S], False at padding.
         """
-        if self.config.decoder_reads_code:
-            source = source[:, 1:]
         mask = padding_mask(source)
         return self._encode(source, mask=mask, training=training), mask
 
@@ -215,9 +212,9 @@ class Transformer(keras.Model):
             [B, T, D].
         """
         source, target = inputs["source"], inputs["target"]
-        memory, memory_mask = self.encode(source, training)
         if self.config.decoder_reads_code:
-            target = with_code(target, source)
+            source, target = source[:, 1:], with_code(target, source)
+        memory, memory_mask = self.encode(source, training)
         states = self._decode(target, memory, memory_mask=memory_mask, training=training)
         return states[:, 1:] if self.config.decoder_reads_code else states
 

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.config import SearchSettings
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.length_penalty import penalized
-from keras_transformer.core.search.state import Alive, Hypotheses, SearchState, select
+from keras_transformer.core.search.state import SearchState, select
 
 
 class AlphaSearch(BeamSearch):
@@ -33,16 +34,16 @@ class AlphaSearch(BeamSearch):
         super().__init__(settings._replace(options=options), tf.constant(1), tf.constant(0.0))
         self.alphas = alphas
 
-    def start(self, empty: Alive) -> tuple[Alive, Hypotheses]:
+    def start(self, empty: Hypotheses) -> tuple[Hypotheses, Hypotheses]:
         alive, finished = super().start(empty)
         return alive, self._for_each(finished)
 
     def finish(self, finished: Hypotheses, new: Hypotheses) -> Hypotheses:
         # All of them have the same length, so the most probable one is the best for each alpha.
-        best = tf.argmax(new.scores, axis=1, output_type=tf.int32)[:, None]  # [B, 1]
+        best = tf.argmax(new.score, axis=1, output_type=tf.int32)[:, None]  # [B, 1]
         new = self._for_each(select(new, best))
-        new = new._replace(scores=self._penalized(new.scores, new.lengths))
-        is_better = new.scores > finished.scores  # [B, A]
+        new = new._replace(score=self._penalized(new.score, new.length))
+        is_better = new.score > finished.score  # [B, A]
 
         def better(one, other):
             condition = is_better[:, :, None] if one.shape.rank == 3 else is_better
@@ -50,20 +51,17 @@ class AlphaSearch(BeamSearch):
 
         return tf.nest.map_structure(better, new, finished)
 
-    def can_improve(self, alive: Alive, finished: Hypotheses, longest: tf.Tensor) -> tf.Tensor:
-        best_alive = tf.reduce_max(alive.log_probs, axis=1)[:, None]  # [B, 1]
+    def can_improve(self, alive: Hypotheses, finished: Hypotheses, longest: tf.Tensor) -> tf.Tensor:
+        best_alive = tf.reduce_max(alive.log_prob, axis=1)[:, None]  # [B, 1]
         bound = self._penalized(best_alive, longest[:, None])  # [B, A]
-        return tf.reduce_any(bound > finished.scores, axis=1)
+        return tf.reduce_any(bound > finished.score, axis=1)
 
     def results(self, state: SearchState) -> Hypotheses:
-        alive, finished = state.alive, state.finished
-        lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
-        best = Hypotheses(
-            alive.ids, lengths, alive.log_probs, alive.log_probs, alive.alignment, alive.totals
-        )
-        unfinished = self._for_each(best)
-        scores = self._penalized(unfinished.log_probs, unfinished.lengths)
-        return self.existing(finished, unfinished._replace(scores=scores))
+        alive = state.alive
+        length = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_prob))
+        best = self._for_each(alive._replace(length=length))
+        score = self._penalized(best.log_prob, best.length)
+        return self.existing(state.finished, best._replace(score=score))
 
     def _for_each(self, hypotheses: Hypotheses) -> Hypotheses:
         """Repeats each sentence's first hypothesis for every alpha: [B, A, ...]."""

@@ -12,12 +12,11 @@ import tensorflow as tf
 
 from keras_transformer.core.search.candidates import Extensions, best_extensions, forced_extensions
 from keras_transformer.core.search.config import SearchSettings
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.length_penalty import penalized
 from keras_transformer.core.search.search_loop import Kept
 from keras_transformer.core.search.state import (
     NONE,
-    Alive,
-    Hypotheses,
     SearchState,
     choose,
     merged,
@@ -52,15 +51,15 @@ class BeamSearch:
         # least K are not EOS. Greedy search needs only the best one.
         self.candidates = 2 * beams if beams > 1 else 1
 
-    def start(self, empty: Alive) -> tuple[Alive, Hypotheses]:
+    def start(self, empty: Hypotheses) -> tuple[Hypotheses, Hypotheses]:
         is_first = tf.range(self.settings.options.beam_size) < self.first_hypotheses
-        alive = empty._replace(log_probs=tf.where(is_first, empty.log_probs, NONE))
-        none = tf.fill(tf.shape(empty.log_probs), NONE)
-        lengths = tf.zeros(tf.shape(none), tf.int32)
-        return alive, Hypotheses(empty.ids, lengths, none, none, empty.alignment, empty.totals)
+        alive = empty._replace(log_prob=tf.where(is_first, empty.log_prob, NONE))
+        none = tf.fill(tf.shape(empty.log_prob), NONE)
+        length = tf.zeros(tf.shape(none), tf.int32)
+        return alive, empty._replace(length=length, score=none, log_prob=none)
 
     def extend(self, state: SearchState, logits: tf.Tensor, banned: tf.Tensor | None) -> Extensions:
-        return best_extensions(state.alive.log_probs, logits, self.candidates, banned)
+        return best_extensions(state.alive.log_prob, logits, self.candidates, banned)
 
     def forced(
         self,
@@ -74,29 +73,31 @@ class BeamSearch:
         count = free.tokens.shape[1] or tf.shape(free.tokens)[1]  # C, with phrases any
 
         def with_forced():
-            extensions = forced_extensions(state.alive.log_probs, logits, tokens, count)
+            extensions = forced_extensions(state.alive.log_prob, logits, tokens, count)
             return choose(is_forced, extensions, free)
 
         return tf.cond(tf.reduce_any(is_forced), with_forced, lambda: free)
 
     def keep(self, state: SearchState, extensions: Extensions, source_positions: tf.Tensor) -> Kept:
         tokens, parents, log_probs = extensions  # [B, C] each
-        position = state.position + 1
+        alive, position = state.alive, state.position + 1
         ended = tokens == self.settings.eos_id  # [B, C]
-        here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
-        ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
-        alignment = written(state.alive.alignment, here, source_positions)  # [B, K, L]
-        alignment = select(alignment, parents)  # [B, C, L]
-        totals = written(select(state.alive.totals, parents), here, log_probs)  # [B, C, L]
-        lengths = tf.fill(tf.shape(tokens), position)
+        here = tf.range(tf.shape(alive.ids)[2]) == state.position  # [L]
+        aligned = alive._replace(alignment=written(alive.alignment, here, source_positions))
+        extended = select(aligned, parents)  # [B, C, ...]
+        token_log_prob = log_probs - extended.log_prob
+        extended = extended._replace(
+            ids=tf.where(here, tokens[:, :, None], extended.ids),
+            log_prob=log_probs,
+            token_log_prob=written(extended.token_log_prob, here, token_log_prob),
+        )
+        length = tf.fill(tf.shape(tokens), position)
         scores = penalized(log_probs, tf.cast(position, tf.float32), self.alpha)
         scores = tf.where(ended, scores, NONE)
         alive_log_probs = tf.where(ended, NONE, log_probs)
-        scores, alive_log_probs, best = self.choose(state, ids, scores, alive_log_probs)
-        new = Hypotheses(ids, lengths, scores, log_probs, alignment, totals)
-        finished = self.finish(state.finished, new)
-        ids, alignment, totals = select((ids, alignment, totals), best)
-        alive = Alive(ids, alive_log_probs, alignment, totals)
+        scores, alive_log_probs, best = self.choose(state, extended.ids, scores, alive_log_probs)
+        finished = self.finish(state.finished, extended._replace(length=length, score=scores))
+        alive = select(extended, best)._replace(log_prob=alive_log_probs)
         # Finished sentences keep their hypotheses until they leave.
         alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
         longest = position if self.settings.options.early_stopping else state.max_lengths
@@ -135,7 +136,7 @@ class BeamSearch:
         """
         return merged(finished, new, self.settings.options.beam_size)
 
-    def can_improve(self, alive: Alive, finished: Hypotheses, longest: tf.Tensor) -> tf.Tensor:
+    def can_improve(self, alive: Hypotheses, finished: Hypotheses, longest: tf.Tensor) -> tf.Tensor:
         """Whether an extension of an alive hypothesis could enter the best finished: bool [B].
 
         Log probabilities are at most 0 and only decrease, and the penalty grows with the length
@@ -149,22 +150,19 @@ class BeamSearch:
         """
         options = self.settings.options
         rank = options.beam_size if options.early_stopping else self.guaranteed
-        best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
+        best_alive = tf.reduce_max(alive.log_prob, axis=1)  # [B]
         bound = penalized(best_alive, tf.cast(longest, tf.float32), self.alpha)
         # XLA would compile a slice anew for each rank.
-        return bound > tf.gather(finished.scores, rank - 1, axis=1)
+        return bound > tf.gather(finished.score, rank - 1, axis=1)
 
     def results(self, state: SearchState) -> Hypotheses:
         """Returns each sentence's finished hypotheses, or its alive ones if it has none."""
-        alive, finished = state.alive, state.finished
-        lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
-        scores = penalized(alive.log_probs, tf.cast(lengths, tf.float32), self.alpha)
-        unfinished = Hypotheses(
-            alive.ids, lengths, scores, alive.log_probs, alive.alignment, alive.totals
-        )
-        return self.existing(finished, unfinished)
+        alive = state.alive
+        length = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_prob))
+        score = penalized(alive.log_prob, tf.cast(length, tf.float32), self.alpha)
+        return self.existing(state.finished, alive._replace(length=length, score=score))
 
     def existing(self, finished: Hypotheses, unfinished: Hypotheses) -> Hypotheses:
         """Returns each sentence's finished hypotheses, or the unfinished ones if it has none."""
-        best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
+        best = choose(finished.score[:, 0] > NONE, finished, unfinished)
         return only_existing(best, self.settings.pad_id)

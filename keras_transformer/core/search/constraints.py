@@ -13,12 +13,12 @@ import tensorflow as tf
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.candidates import Extensions, without
 from keras_transformer.core.search.config import SearchSettings
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.search_loop import StepFunction, search
 from keras_transformer.core.search.state import (
     NONE,
     Cache,
     FirstInputs,
-    Hypotheses,
     SearchState,
     choose,
     merged,
@@ -83,7 +83,7 @@ class ConstrainedSearch(BeamSearch):
         free = super().extend(state, logits, banned)
         required = required_tokens(state, self.settings)
         allowed = without(logits, banned)
-        return add_required(free, state.alive.log_probs, logits, allowed, required)
+        return add_required(free, state.alive.log_prob, logits, allowed, required)
 
     def choose(
         self, state: SearchState, ids: tf.Tensor, scores: tf.Tensor, log_probs: tf.Tensor
@@ -110,9 +110,9 @@ def complete_hypotheses(
     ended = tf.reduce_any(free.ids == strategy.settings.eos_id, axis=2)  # [B, K]
     needs_none = tf.reduce_all(phrases == pad_id, axis=[1, 2])[:, None]  # [B, 1]
     is_complete = needs_none | (ended & tf.reduce_all(progress.occurs, axis=2))  # [B, K]
-    scores = tf.where(is_complete, free.scores, NONE)
+    scores = tf.where(is_complete, free.score, NONE)
     has_best = tf.reduce_all(is_complete[:, : strategy.guaranteed], axis=1)
-    return free._replace(scores=scores), has_best
+    return free._replace(score=scores), has_best
 
 
 def better_of(
@@ -127,15 +127,15 @@ def better_of(
     """
     length = tf.maximum(tf.shape(free.ids)[2], tf.shape(constrained.ids)[2])
     free, constrained = (resized(each, length, settings.pad_id) for each in (free, constrained))
-    is_complete = free.scores > NONE  # [B, K]
+    is_complete = free.score > NONE  # [B, K]
     ended = tf.reduce_any(constrained.ids == settings.eos_id, axis=2)  # [B, K]
     same = tf.reduce_all(constrained.ids[:, :, None] == free.ids[:, None], axis=3)  # [B, K, K]
     is_known = tf.reduce_any(same & is_complete[:, None], axis=2)  # [B, K]
     is_new = ended & ~is_known & ~has_best[:, None]
-    new = constrained._replace(scores=tf.where(is_new, constrained.scores, NONE))
+    new = constrained._replace(score=tf.where(is_new, constrained.score, NONE))
     both = only_existing(merged(free, new, settings.options.beam_size), settings.pad_id)
     # Unfinished hypotheses are ordered differently, and count only if there are no others.
-    return choose(has_best | (both.scores[:, 0] > NONE), both, constrained)
+    return choose(has_best | (both.score[:, 0] > NONE), both, constrained)
 
 
 class PhraseProgress(NamedTuple):

@@ -27,7 +27,7 @@ class Sampling(BeamSearch):
         is_special = (ids == settings.pad_id) | (ids == settings.bos_id)
         choices = tf.where(is_special, NONE, without(logits, banned))
         uniform = uniform_numbers(state, config.seed, settings.options.beam_size)
-        return sampled_extensions(state.alive.log_probs, logits, choices, uniform, config)
+        return sampled_extensions(state.alive.log_prob, logits, choices, uniform, config)
 
 
 def uniform_numbers(state: SearchState, seed: int, samples: int) -> tf.Tensor:

@@ -21,13 +21,12 @@ import tensorflow as tf
 
 from keras_transformer.core.search.candidates import Extensions
 from keras_transformer.core.search.config import SearchSettings
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.restrictions import banned_logits
 from keras_transformer.core.search.rounds import search_in_rounds
 from keras_transformer.core.search.state import (
-    Alive,
     Cache,
     FirstInputs,
-    Hypotheses,
     SearchState,
     resized,
 )
@@ -41,7 +40,7 @@ StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[Any, tf.Tensor, Cac
 class Kept(NamedTuple):
     """What a step keeps of its extensions."""
 
-    alive: Alive
+    alive: Hypotheses
     finished: Hypotheses | tuple[()]
     last_ids: tf.Tensor  # int32 [B, K], last tokens of the alive hypotheses
     parents: tf.Tensor  # int32 [B, K], the hypotheses that they extend
@@ -59,7 +58,7 @@ class Strategy(Protocol):
     settings: SearchSettings
     phrases: tf.Tensor | tuple[()]
 
-    def start(self, empty: Alive) -> tuple[Alive, Hypotheses | tuple[()]]:
+    def start(self, empty: Hypotheses) -> tuple[Hypotheses, Hypotheses | tuple[()]]:
         """Returns the alive and finished hypotheses before the first step.
 
         Args:
@@ -96,8 +95,8 @@ class Strategy(Protocol):
             source_positions: int32 [B, K], where the new tokens of alive hypotheses come from.
         """
 
-    def results(self, state: SearchState) -> Any:
-        """Returns the results of the sentences, a named tuple of tensors [B, K, ...]."""
+    def results(self, state: SearchState) -> Hypotheses:
+        """Returns the results of the sentences."""
 
 
 def search(
@@ -108,7 +107,7 @@ def search(
     prefix: tf.Tensor | None = None,
     aligned: bool = False,
     first: FirstInputs | None = None,
-) -> Any:
+) -> Hypotheses:
     """Searches for the hypotheses of each sentence.
 
     Args:
@@ -122,7 +121,7 @@ def search(
         first: the first inputs; None for BOS at position 0.
 
     Returns:
-        The strategy's results, padded to the longest.
+        Padded to the longest.
     """
     begun = begin(step_fn, cache, max_lengths, strategy, prefix, aligned, first)
     pad_id = strategy.settings.pad_id
@@ -134,7 +133,7 @@ def search(
         begun.with_room,
         results_of=lambda state: resized(strategy.results(state), longest, pad_id),
     )
-    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
+    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.length, [-1])], axis=0))
     return resized(results, written, pad_id)
 
 
@@ -187,8 +186,12 @@ def initial_state(
     if prefix is None:
         prefix = tf.zeros([batch, 0], tf.int32)
     ids = tf.fill([batch, beams, 1], settings.pad_id)
-    kept = (tf.zeros_like(ids), tf.zeros_like(ids, tf.float32)) if aligned else ((), ())
-    alive, finished = strategy.start(Alive(ids, tf.zeros([batch, beams]), *kept))
+    empty = Hypotheses(ids, *[()] * (len(Hypotheses._fields) - 1))
+    empty = empty._replace(log_prob=tf.zeros([batch, beams]))
+    if aligned:
+        by_token = {"alignment": tf.zeros_like(ids), "token_log_prob": tf.zeros(tf.shape(ids))}
+        empty = empty._replace(**by_token)
+    alive, finished = strategy.start(empty)
     return SearchState(
         position=tf.constant(0),
         running=max_lengths > 0,

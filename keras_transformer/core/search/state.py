@@ -5,6 +5,8 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from keras_transformer.core.search.hypotheses import Hypotheses
+
 # The log probability and the score of missing hypotheses.
 NONE = -math.inf
 
@@ -26,28 +28,6 @@ class FirstInputs(NamedTuple):
     position: int  # theirs, which the step function needs; the cache has earlier ones
 
 
-class Hypotheses(NamedTuple):
-    """K hypotheses for each sentence, best first; missing ones have score -inf and length 0."""
-
-    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
-    lengths: tf.Tensor  # int32 [B, K], EOS included
-    scores: tf.Tensor  # float32 [B, K], log probability / length penalty
-    log_probs: tf.Tensor  # float32 [B, K], natural logarithm
-    # If requested: source positions, int32 [B, K, T]; and the log probability of each hypothesis up
-    # to and including each token, float32 [B, K, T].
-    alignment: tf.Tensor | tuple[()] = ()
-    totals: tf.Tensor | tuple[()] = ()
-
-
-class Alive(NamedTuple):
-    """Hypotheses without EOS, all of the same length."""
-
-    ids: tf.Tensor  # int32 [B, K, L], padded; L, the capacity, grows from round to round
-    log_probs: tf.Tensor  # float32 [B, K]; greedy search sums logits instead
-    alignment: tf.Tensor | tuple[()] = ()  # int32 [B, K, L], if requested
-    totals: tf.Tensor | tuple[()] = ()  # float32 [B, K, L], likewise; none in greedy search
-
-
 class SearchState(NamedTuple):
     """The state of a search between steps; B shrinks from round to round."""
 
@@ -58,7 +38,9 @@ class SearchState(NamedTuple):
     prefix: tf.Tensor  # int32 [B, P], padded; P is 0 without a prefix
     phrases: tf.Tensor | tuple[()]  # int32 [B, P, M], padded, if a strategy requires phrases
     last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
-    alive: Alive
+    # Without EOS, all of the same length, and without scores: [B, K, L]; L, the capacity, grows
+    # from round to round. Greedy search sums logits in place of log probabilities.
+    alive: Hypotheses
     finished: Hypotheses | tuple[()]  # with EOS, the best so far, [B, K, L]; () in greedy search
     cache: Cache  # rows in the order of the alive hypotheses
 
@@ -100,15 +82,19 @@ def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
 
 def only_existing(hypotheses: Hypotheses, pad_id: int) -> Hypotheses:
     """Clears the hypotheses without a score."""
-    exists = hypotheses.scores > NONE  # [B, K]
+    exists = hypotheses.score > NONE  # [B, K]
+    by_token = exists[:, :, None]
     return hypotheses._replace(
-        ids=tf.where(exists[:, :, None], hypotheses.ids, pad_id),
-        lengths=tf.where(exists, hypotheses.lengths, 0),
+        ids=tf.where(by_token, hypotheses.ids, pad_id),
+        length=tf.where(exists, hypotheses.length, 0),
+        token_log_prob=tf.nest.map_structure(
+            lambda part: tf.where(by_token, part, 0.0), hypotheses.token_log_prob
+        ),
     )
 
 
 def merged(first: Hypotheses, second: Hypotheses, count: int) -> Hypotheses:
     """Keeps the `count` best hypotheses of both; on ties, those of the first."""
     both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), first, second)  # [B, K + C]
-    _, best = tf.math.top_k(both.scores, count)  # [B, K], the first on ties
+    _, best = tf.math.top_k(both.score, count)  # [B, K], the first on ties
     return select(both, best)

@@ -26,6 +26,7 @@ from keras_transformer.core.vocabulary.sentencepiece_models import split_numbere
 from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.exchange.ctranslate2 import ctranslate2_spec
 from keras_transformer.kit.exchange.directory import write_export
+from keras_transformer.kit.exchange.formats import check_codes
 from keras_transformer.support.errors import require
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.languages import ModelLanguages, name_of, primary
@@ -60,8 +61,7 @@ def export_argos(
             support; for a model whose decoder reads codes; or if the directions are unknown, or not
             the model's.
     """
-    rule = "must not have decoder_reads_code in an Argos package; format=ctranslate2 supports it"
-    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
+    check_codes(model.config, "an Argos package")
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
     spec, card = ctranslate2_spec(model, vocabularies, card)

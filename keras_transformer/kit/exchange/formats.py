@@ -13,6 +13,7 @@ from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.support.errors import import_extra, require
 
 if TYPE_CHECKING:
+    from keras_transformer.core.config import TransformerConfig
     from keras_transformer.core.model.transformer import Transformer
     from keras_transformer.core.vocabulary.pair import VocabularyPair
     from keras_transformer.use.store.card import ModelCard
@@ -135,6 +136,17 @@ def check_weights(format: str, weights: str) -> None:
     types = FORMATS[format].weights
     rule = f"must be {' or '.join(types)} with format={format}"
     require(weights in types, "weights", rule, weights)
+
+
+def check_codes(config: "TransformerConfig", place: str) -> None:
+    """Raises an InputError for a model whose decoder reads codes, which a format does not support.
+
+    Args:
+        config: the model's configuration.
+        place: where the model would be, such as "an ONNX graph".
+    """
+    rule = f"must not have decoder_reads_code in {place}: export it as ctranslate2 or saved_model"
+    require(not config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
 
 
 def check_models(format: str, weights: str, count: int, argument: str) -> None:

@@ -13,7 +13,7 @@ from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange.directory import write_export, write_files
-from keras_transformer.kit.exchange.formats import check_weights
+from keras_transformer.kit.exchange.formats import check_codes, check_weights
 from keras_transformer.support.errors import import_extra, require
 from keras_transformer.use.store.card import ModelCard
 
@@ -68,10 +68,7 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
     kind = model.config.positions
     rule = f"must have positions that an ONNX graph supports: {', '.join(KINDS_OF_POSITIONS)}"
     require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
-    rule = (
-        "must not have decoder_reads_code in an ONNX graph: export it as ctranslate2 or saved_model"
-    )
-    require(not model.config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
+    check_codes(model.config, "an ONNX graph")
     compiled = compile_model(model, weights)
     return {
         ENCODER: encoder_graph(compiled).SerializeToString(),

@@ -149,7 +149,7 @@ class SavedModel(Export):
         import tensorflow as tf
 
         from keras_transformer.core.search.engines.tensorflow_engine import NO_PROGRAMS
-        from keras_transformer.core.search.engines.xla_search import programs_for
+        from keras_transformer.core.search.engines.xla_programs import programs_for
 
         if card.weights == "int8" or card.ensemble:
             rule = "must be auto or off for an export with int8 weights or an ensemble"
@@ -215,9 +215,8 @@ class CTranslate2Model(Export):
         rule = f"must be at most {rows} subwords with extra_length, as the export has"
         fits = rows is None or limits.target <= rows
         require(fits, "max_source_length", rule, limits.target)
-        reads_code = card.config.decoder_reads_code
         return CTranslate2Engine(
-            self.folder, vocabularies, settings, limits.target, reads_code, self.where.device
+            self.folder, vocabularies, settings, limits.target, card.config, self.where.device
         )
 
 

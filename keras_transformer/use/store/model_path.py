@@ -30,7 +30,7 @@ class ModelPath:
         adapter_scale: a factor on the adapter's updates; None for 1.
         device: where its engine computes: "cuda", an NVIDIA GPU; "cpu", without one; or "auto", a
             GPU if there is one.
-        xla: whether XLA compiles its searches; see search.xla_search.programs_for.
+        xla: whether XLA compiles its searches; see search.engines.xla_programs.programs_for.
         argument: the caller's name for `path`, for errors.
 
     Raises:

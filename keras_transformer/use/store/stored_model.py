@@ -122,7 +122,7 @@ class StoredModel(abc.ABC):
             TensorFlowEngine,
             choose_device,
         )
-        from keras_transformer.core.search.engines.xla_search import programs_for
+        from keras_transformer.core.search.engines.xla_programs import programs_for
         from keras_transformer.core.search.ensemble import ensemble_of
 
         choose_device(self.where.device)

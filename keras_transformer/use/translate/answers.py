@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.core.search.engines.engine import Explained, Rows, SearchResult
+from keras_transformer.core.search.engines.engine import Explained, Rows
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.spans import Span, piece_spans
 from keras_transformer.core.vocabulary.subwords import spelled
@@ -89,7 +90,7 @@ class PairAttention(NamedTuple):
 
 
 def translations(
-    hypotheses: SearchResult, vocabularies: VocabularyPair, truncated: Sequence[bool]
+    hypotheses: Hypotheses, vocabularies: VocabularyPair, truncated: Sequence[bool]
 ) -> list[list[Translation]]:
     """Makes the answers for a batch.
 
@@ -101,7 +102,7 @@ def translations(
         vocabularies: the model's.
         truncated: for each sentence, whether its source was truncated.
     """
-    lengths = hypotheses.lengths.tolist()
+    lengths = hypotheses.length.tolist()
     rows = [
         ids[:length]
         for beams, beam_lengths in zip(hypotheses.ids.tolist(), lengths, strict=True)
@@ -114,9 +115,9 @@ def translations(
         beams = []
         for beam, length in enumerate(lengths[index]):
             score = log_prob = None
-            if hypotheses.scores is not None:
-                score = float(hypotheses.scores[index, beam])
-                log_prob = float(hypotheses.log_probs[index, beam])
+            if hypotheses.score is not None:
+                score = float(hypotheses.score[index, beam])
+                log_prob = float(hypotheses.log_prob[index, beam])
             answer = Translation(
                 text=next(texts),
                 score=score,

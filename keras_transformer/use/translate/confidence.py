@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 
-from keras_transformer.core.search.suspicious import is_suspicious, longest_repetition
+from keras_transformer.core.search.hypotheses import is_suspicious, longest_repetition
 from keras_transformer.use.store.calibration import Evidence
 from keras_transformer.use.translate.answers import AlignedPair
 

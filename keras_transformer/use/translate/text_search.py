@@ -3,13 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
-from keras_transformer.core.search.engines.engine import (
-    Engine,
-    Explained,
-    Request,
-    SearchResult,
-    select,
-)
+from keras_transformer.core.search.engines.engine import Engine, Explained, Request, select
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.vocabulary.terms import Term
 from keras_transformer.support.errors import require
 from keras_transformer.use.store.card import ModelCard
@@ -186,7 +181,7 @@ class TextSearch:
     def _align_guaranteed(
         self,
         request: Request,
-        hypotheses: SearchResult,
+        hypotheses: Hypotheses,
         answers: list[list[Translation]],
     ) -> None:
         """Replaces a batch's answers that need alignments by the guaranteed ones, aligned."""
@@ -195,9 +190,9 @@ class TextSearch:
         sources = select(request.ids, indices)
         aligned: list[list[Translation]] = [[] for _ in indices]
         for rank in range(request.guaranteed):
-            ids, lengths = hypotheses.ids[indices, rank], hypotheses.lengths[indices, rank]
+            ids, lengths = hypotheses.ids[indices, rank], hypotheses.length[indices, rank]
             targets = [row[:length] for row, length in zip(ids, lengths, strict=True)]
-            log_probs = hypotheses.token_log_probs if by_token else None
+            log_probs = hypotheses.token_log_prob if by_token else None
             lacks_scores = by_token and log_probs is None
             if lacks_scores or hypotheses.alignment is None:
                 explained = self._engine.explain(sources, targets)

@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.core.model import attention
-from keras_transformer.core.search.alignment import alignment, attention_maps
-from keras_transformer.core.search.compiled_model import compile_model, decode, encode
+from keras_transformer.core.search.alignment import alignment
+from keras_transformer.core.search.compiled_model import attention_maps, compile_model
 from tests import numpy_reference
 from tests.small_models import padded
 
@@ -16,8 +16,7 @@ TARGETS = [[30, EOS_ID], [40, 41, 42, EOS_ID], [50, 51, EOS_ID]]
 def maps_of(model, source, target):
     """The attention maps of a Keras model, after it is compiled."""
     compiled = compile_model(model)
-    encoded = encode(compiled, source)
-    return attention_maps(encoded, decode(compiled, encoded, target))
+    return attention_maps(*compiled.decode_target(source, target))
 
 
 def reference_weights(model, source, target, monkeypatch):

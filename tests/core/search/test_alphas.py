@@ -42,16 +42,16 @@ def test_an_engine_finds_what_a_search_with_each_alpha_finds(make_model, beam_si
     engine = TensorFlowEngine(SearchGraphs(model, settings))
     exact = TensorFlowEngine(SearchGraphs(model, settings_of(beam_size, no_repeat_ngram_size=2)))
     found = engine.search_alphas(SOURCES, ALPHAS)
-    assert found.lengths.shape == (5, 4)
-    assert found.lengths[3].tolist() == [0] * 4  # of an empty source
+    assert found.length.shape == (5, 4)
+    assert found.length[3].tolist() == [0] * 4  # of an empty source
     for number, alpha in enumerate(ALPHAS):
         wanted = exact.search(Request(SOURCES, guaranteed=1, alpha=alpha))
-        np.testing.assert_array_equal(found.lengths[:, number], wanted.lengths[:, 0])
-        np.testing.assert_allclose(found.scores[:, number], wanted.scores[:, 0], rtol=1e-5)
-        for sentence, length in enumerate(wanted.lengths[:, 0]):
+        np.testing.assert_array_equal(found.length[:, number], wanted.length[:, 0])
+        np.testing.assert_allclose(found.score[:, number], wanted.score[:, 0], rtol=1e-5)
+        for sentence, length in enumerate(wanted.length[:, 0]):
             ids = found.ids[sentence, number, :length]
             np.testing.assert_array_equal(ids, wanted.ids[sentence, 0, :length])
-    assert beam_size == 1 or len({tuple(row) for row in found.lengths.T.tolist()}) > 1
+    assert beam_size == 1 or len({tuple(row) for row in found.length.T.tolist()}) > 1
 
 
 def test_a_batch_in_parts_has_all_alphas(make_model):
@@ -59,4 +59,4 @@ def test_a_batch_in_parts_has_all_alphas(make_model):
     whole = engine.search_alphas(SOURCES, ALPHAS)
     engine._most_tokens = 8  # the memory's
     parts = engine.search_alphas(SOURCES, ALPHAS)
-    np.testing.assert_array_equal(parts.lengths, whole.lengths)
+    np.testing.assert_array_equal(parts.length, whole.length)

@@ -8,8 +8,9 @@ import tensorflow as tf
 from keras_transformer.core.search import rounds
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.config import DecodingConfig, SearchSettings
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.search_loop import search
-from keras_transformer.core.search.state import Alive, Hypotheses, select
+from keras_transformer.core.search.state import select
 from tests.small_models import Cache, settings_of, strategy_of
 
 PAD, BOS, EOS = 0, 1, 2
@@ -29,11 +30,15 @@ def code(prefix, vocab):
     return number
 
 
+def as_arrays(hypotheses):
+    return Hypotheses.of({name: part.numpy() for name, part in hypotheses.outputs.items()})
+
+
 def table_search(tables, max_lengths, settings, prefix=None, strategy=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
     search_tables = search_function(tables.shape[-1], settings, strategy)
     result = search_tables(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
-    result = Hypotheses(*[part.numpy() for part in result])
+    result = as_arrays(result)
     assert_alignment(result, lambda prefix: code(prefix, tables.shape[-1]))
     return result
 
@@ -89,7 +94,7 @@ def every_hypothesis(table, max_length, alpha):
 
 def assert_alignment(result, wanted):
     """Each token keeps the source position that came with the logits after its prefix."""
-    for place, length in np.ndenumerate(result.lengths):
+    for place, length in np.ndenumerate(result.length):
         ids, alignment = result.ids[place], result.alignment[place]
         prefixes = [tuple(ids[:end].tolist()) for end in range(length)]
         assert alignment[:length].tolist() == list(map(wanted, prefixes))
@@ -97,7 +102,7 @@ def assert_alignment(result, wanted):
 
 def listed(result, sentence):
     """The hypotheses of one sentence that exist: [(score, sequence)]."""
-    ids, lengths, scores = result.ids, result.lengths, result.scores
+    ids, lengths, scores = result.ids, result.length, result.score
     kept = [k for k in range(len(scores[sentence])) if scores[sentence, k] > -math.inf]
     for k in range(len(scores[sentence])):
         assert np.all(ids[sentence, k, lengths[sentence, k] :] == PAD)
@@ -205,7 +210,8 @@ def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
     result = table_search(tables, [4, 4, 4], settings_of(3, 0.6))
-    ids, lengths, scores, log_probs, _, totals = result
+    ids, lengths, scores, log_probs = result[:4]
+    totals = result.token_log_prob.cumsum(axis=2)
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
@@ -299,7 +305,7 @@ def test_bound_is_of_the_best_alive_at_the_maximum_length():
     # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
     # with alpha 0. The worst of the finished decides.
     ids = tf.zeros([4, 2, 7], tf.int32)
-    alive = Alive(ids, tf.constant([[-3.0, -9.0]] * 4))
+    alive = Hypotheses(ids, log_prob=tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
     finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
     for alpha, wanted in ((1.0, [False, True, False, True]), (0.0, [False, False, False, True])):
@@ -347,7 +353,7 @@ def test_result_does_not_depend_on_the_batch(beam_size):
     search_tables = tf.function(search_function(5, settings), input_signature=signature)
     for sentence, max_length in enumerate(max_lengths):
         alone = search_tables(tables[sentence : sentence + 1], tf.constant([max_length]))
-        alone = Hypotheses(*[part.numpy() for part in alone])
+        alone = as_arrays(alone)
         assert_same_list(listed(alone, 0), listed(together, sentence))
 
 
@@ -392,12 +398,12 @@ def test_n_best_asks_less_and_keeps_the_best():
     for table in tables:
         assert_apart(reference_search(table, 6, settings.options))
     np.testing.assert_array_equal(steps[1].ids[:, 0, :6], steps[None].ids[:, 0, :6])
-    scores = [result.scores[:, 0] for result in steps.values()]
+    scores = [result.score[:, 0] for result in steps.values()]
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
     scores = tf.constant([[-1.0, -9.0]])
     ids = tf.zeros([1, 2, 7], tf.int32)
     finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
-    alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
+    alive = Hypotheses(ids, log_prob=tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
         strategy = strategy_of(settings_of(2, 0.0, n_best=n_best))
         goes_on = strategy.can_improve(alive, finished, tf.constant([7]))
@@ -427,7 +433,7 @@ def test_prefix_as_long_as_the_limit_comes_back_unfinished():
     tables = random_tables(31, 1, 4, 2)
     result = table_search(tables, [2], settings_of(2), prefix=tf.constant([[A, A, A]]))
     assert result.ids[0].tolist() == [[A, A], [PAD, PAD]]
-    assert result.log_probs[0, 0] == pytest.approx(log_prob(tables[0], (A, A)), abs=1e-4)
+    assert result.log_prob[0, 0] == pytest.approx(log_prob(tables[0], (A, A)), abs=1e-4)
 
 
 def test_stopped_sentences_leave_between_rounds(monkeypatch):
@@ -447,7 +453,7 @@ def test_stopped_sentences_leave_between_rounds(monkeypatch):
     cache = Cache((), (never,))
     result = search(step_fn, cache, [9] * 9, strategy_of(settings_of(1)))
     assert rows == [9] + [1] * 8
-    assert result.lengths[:, 0].numpy().tolist() == [1] * 4 + [9] + [1] * 4
+    assert result.length[:, 0].numpy().tolist() == [1] * 4 + [9] + [1] * 4
 
 
 def has_repeated(sequence, size):

@@ -12,19 +12,9 @@ from keras_transformer.core.model.positions import POSITIONS, PositionKind
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.presets import PRESETS, preset
 from keras_transformer.core.search import matrices
-from keras_transformer.core.search.compiled_model import (
-    CompiledModel,
-    compile_model,
-    decode,
-    encode,
-)
+from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.matrices import HalvedMatrix
-from keras_transformer.core.search.weights import (
-    read_weights,
-    update_weights,
-    variables_of,
-    write_weights,
-)
+from keras_transformer.core.search.weights import update_weights, variables_of, write_weights
 from tests.small_models import log_probs_of_compiled
 
 CONFIG = TransformerConfig(
@@ -109,7 +99,7 @@ def sources_and_targets(vocab_size):
 
 def logits_of_one_pass(model, source, target):
     """Of the decoder over whole targets."""
-    return decode(model, encode(model, source), target).logits
+    return model.decode_target(source, target)[1].logits
 
 
 def logits_of_steps(model, source, target, beams=2):
@@ -155,8 +145,9 @@ def check_agreement(model, compiled, graph=False, **tolerance):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_gives_the_logits_of_the_keras_model_and_its_weights_back(name):
     model = random_model(config_of(name))
-    weights = read_weights(model)
-    check_agreement(model, CompiledModel(model.config, weights), rtol=1e-5, atol=1e-5)
+    compiled = compile_model(model)
+    weights = compiled.weights
+    check_agreement(model, compiled, rtol=1e-5, atol=1e-5)
 
     sizes = [int(tf.size(variable)) for variable in variables_of(weights)]
     assert sum(sizes) == model.count_params(), "embeddings that are tied are stored once"

@@ -16,7 +16,7 @@ from keras_transformer.core.search.constraints import (
     earlier_equals,
     phrase_progress,
 )
-from keras_transformer.core.search.state import Hypotheses
+from keras_transformer.core.search.hypotheses import Hypotheses
 from tests.core.search.test_beam_search import (
     BOS,
     EOS,
@@ -73,7 +73,7 @@ def search(tables, settings, phrases, prefix=None):
         hypotheses = search_loop.search(*arguments, prefix, aligned=True)
     else:
         hypotheses = constrained_search(*arguments, as_tensor(phrases), prefix, aligned=True)
-    hypotheses = Hypotheses(*[part.numpy() for part in hypotheses])
+    hypotheses = Hypotheses.of({name: part.numpy() for name, part in hypotheses.outputs.items()})
     assert_alignment(hypotheses, lambda prefix: prefix[-1] if prefix else BOS)
     return hypotheses
 

@@ -74,8 +74,7 @@ def engines(export, model, vocabularies):
     def make(forbidden=(), **options):
         settings = SearchSettings(DecodingConfig(**options), forbidden)
         ours = TensorFlowEngine(SearchGraphs(weights, settings, constraints=False))
-        reads_code = model.config.decoder_reads_code
-        return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code), ours
+        return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config), ours
 
     return make
 
@@ -88,14 +87,14 @@ def make_sources(lengths=LENGTHS, seed=1):
 
 def rows_of(found, rank=0):
     """The ids of one hypothesis for each sentence."""
-    pairs = zip(found.ids[:, rank], found.lengths[:, rank], strict=True)
+    pairs = zip(found.ids[:, rank], found.length[:, rank], strict=True)
     return [ids[:length].tolist() for ids, length in pairs]
 
 
 def assert_own_log_probs(found, engine, sources):
     """Log-probabilities and scores are the model's, whatever was searched."""
     for rank in range(found.ids.shape[1]):
-        exist = np.isfinite(found.scores[:, rank]) & (found.lengths[:, rank] > 0)
+        exist = np.isfinite(found.score[:, rank]) & (found.length[:, rank] > 0)
         places = np.flatnonzero(exist)
         targets = [rows_of(found, rank)[place] for place in places]
         wanted = [
@@ -106,7 +105,7 @@ def assert_own_log_probs(found, engine, sources):
                 strict=True,
             )
         ]
-        np.testing.assert_allclose(found.log_probs[places, rank], wanted, atol=1e-3)
+        np.testing.assert_allclose(found.log_prob[places, rank], wanted, atol=1e-3)
 
 
 def test_greedy_search_up_to_each_limit(engines):
@@ -116,12 +115,12 @@ def test_greedy_search_up_to_each_limit(engines):
     assert rows_of(found) == rows_of(wanted)
     assert found.unfinished[:, 0].tolist() == wanted.unfinished[:, 0].tolist()
     assert 0 < found.unfinished.sum() < len(LENGTHS), "some reach their limits"
-    assert found.scores is None
+    assert found.score is None
     scored = theirs.search(request)
     assert rows_of(scored) == rows_of(wanted)
     assert_own_log_probs(scored, ours, request.ids)
     empty = LENGTHS.index(1)
-    assert (scored.lengths[empty], scored.scores[empty]) == ([0], [0])
+    assert (scored.length[empty], scored.score[empty]) == ([0], [0])
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.4])
@@ -130,14 +129,14 @@ def test_beams_are_ranked_by_our_penalty(engines, alpha):
     request = Request(make_sources(), alpha=alpha, guaranteed=4)
     found, wanted = theirs.search(request), ours.search(request)
     assert_own_log_probs(found, ours, request.ids)
-    penalty = ((5 + found.lengths) / 6) ** alpha
-    exist = found.lengths > 0
-    np.testing.assert_allclose(found.scores[exist], (found.log_probs / penalty)[exist], rtol=1e-5)
-    assert (np.diff(found.scores[exist.all(axis=1)]) <= 0).all()
+    penalty = ((5 + found.length) / 6) ** alpha
+    exist = found.length > 0
+    np.testing.assert_allclose(found.score[exist], (found.log_prob / penalty)[exist], rtol=1e-5)
+    assert (np.diff(found.score[exist.all(axis=1)]) <= 0).all()
     fewer = theirs.search(request._replace(guaranteed=2))
     assert rows_of(fewer, 1) == rows_of(found, 1) and fewer.ids.shape[1] == 2
     # Ours goes on until nothing can be better, so that it is never worse.
-    lead = wanted.scores[:, 0] - found.scores[:, 0]
+    lead = wanted.score[:, 0] - found.score[:, 0]
     assert lead.min() > -1e-4
     assert np.mean(lead < 1e-4) >= 0.8
     assert [rows_of(found)[i] for i in np.flatnonzero(lead < 1e-4)] == [
@@ -156,7 +155,7 @@ def test_prefixes(engines):
             assert row == [] or row[: len(wanted)] == wanted.tolist()
             assert len(source) > 1 or row == []
     assert_own_log_probs(result, ours, sources)
-    lead = ours.search(request).scores[:, 0] - result.scores[:, 0]
+    lead = ours.search(request).score[:, 0] - result.score[:, 0]
     assert lead.min() > -1e-4 and np.mean(lead < 1e-4) >= 0.7
     greedy = [engine.search_greedily(request) for engine in engines(beam_size=1, extra_length=8)]
     assert rows_of(greedy[0]) == rows_of(greedy[1])
@@ -198,7 +197,7 @@ def test_random_draws(engines):
     likeliest = drawing.search(Request(sources, guaranteed=2))
     greedy = engines(beam_size=1)[1].search_greedily(Request(sources))
     assert rows_of(likeliest) == rows_of(greedy)
-    assert not likeliest.lengths[:, 1].any(), "there is one"
+    assert not likeliest.length[:, 1].any(), "there is one"
 
 
 def test_scores_of_padded_rows(engines):
@@ -214,13 +213,13 @@ def test_targets_are_explained(engines):
     theirs, ours = engines(beam_size=1)
     sources, targets = make_sources(), make_sources((3, 8, 4, 1, 6, 6, 2, 9, 15, 4), seed=2)
     found, wanted = theirs.explain(sources, targets), ours.explain(sources, targets)
-    np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found.log_prob, wanted.log_prob, rtol=1e-5, atol=1e-4)
     for place, target in enumerate(targets):
         length = len(target)
         assert (found.alignment[place, :length] == wanted.alignment[place, :length]).all()
     assert len({tuple(row) for row in found.alignment.tolist()}) > 5
     nothing = theirs.explain(sources[:1], [np.zeros(0, np.int32)])
-    assert nothing.alignment.shape == nothing.log_probs.shape == (1, 1)
+    assert nothing.alignment.shape == nothing.log_prob.shape == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +267,7 @@ def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_
     sources = make_sources()
     aligned = [place % 2 == 1 for place in range(len(sources))]
     exact = theirs.search(Request(sources, aligned=[True] * len(sources), token_scores=True))
-    limit = float(np.median(exact.log_probs[exact.lengths > 0]))
+    limit = float(np.median(exact.log_prob[exact.length > 0]))
 
     def is_below(log_prob, ids):
         assert len(ids) > 0 and PAD_ID not in ids
@@ -279,13 +278,13 @@ def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_
     np.testing.assert_array_equal(found.ids, exact.ids)
     np.testing.assert_array_equal(found.alignment[..., 1:], exact.alignment[..., 1:])
     np.testing.assert_array_equal(found.alignment[aligned], exact.alignment[aligned])
-    np.testing.assert_allclose(found.token_log_probs.sum(axis=2), exact.log_probs, atol=1e-2)
-    is_exact = np.array(aligned) | (exact.log_probs[:, 0] < limit)
+    np.testing.assert_allclose(found.token_log_prob.sum(axis=2), exact.log_prob, atol=1e-2)
+    is_exact = np.array(aligned) | (exact.log_prob[:, 0] < limit)
     assert 0 < is_exact.sum() < len(sources)
     np.testing.assert_allclose(
-        found.token_log_probs[is_exact], exact.token_log_probs[is_exact], atol=1e-2
+        found.token_log_prob[is_exact], exact.token_log_prob[is_exact], atol=1e-2
     )
-    for row, length in zip(found.token_log_probs[~is_exact], exact.lengths[~is_exact], strict=True):
+    for row, length in zip(found.token_log_prob[~is_exact], exact.length[~is_exact], strict=True):
         assert len(set(row[0, : length[0]])) <= 1, "the mean stands for each token"
 
 
@@ -298,16 +297,16 @@ def test_what_it_lacks_is_refused_by_its_name(engines):
         theirs.explain([source], [source], attention=True)
 
 
-def test_files_that_it_cannot_read(tmp_path, vocabularies):
+def test_files_that_it_cannot_read(tmp_path, vocabularies, model):
     (tmp_path / "model.bin").write_bytes(b"no model")
     with refused("path", tmp_path):
-        CTranslate2Engine(tmp_path, vocabularies, SearchSettings(DecodingConfig()), LIMIT)
+        settings = SearchSettings(DecodingConfig())
+        CTranslate2Engine(tmp_path, vocabularies, settings, LIMIT, model.config)
 
 
 def opened_on(device, export, vocabularies, model, **options):
     settings = SearchSettings(DecodingConfig(**options))
-    reads_code = model.config.decoder_reads_code
-    return CTranslate2Engine(export, vocabularies, settings, LIMIT, reads_code, device)
+    return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config, device)
 
 
 def test_a_gpu_that_is_not_there(export, vocabularies, model, monkeypatch, caplog):
@@ -358,8 +357,8 @@ def test_missing_hypotheses_in_float16(export, vocabularies, model, monkeypatch)
     monkeypatch.setattr(engine, "_translator", translator)
     monkeypatch.setattr(engine, "_codes", 0)
     result = engine.search(Request(make_sources((3,)), guaranteed=2))
-    assert rows_of(result) == [[5, EOS_ID]] and result.lengths.tolist() == [[2, 0]]
-    assert result.log_probs[0, 1] == -math.inf
+    assert rows_of(result) == [[5, EOS_ID]] and result.length.tolist() == [[2, 0]]
+    assert result.log_prob[0, 1] == -math.inf
 
 
 def test_package_is_an_extra(monkeypatch):
@@ -371,5 +370,5 @@ def test_package_is_an_extra(monkeypatch):
 def test_nothing_to_search(engines):
     theirs, _ = engines(beam_size=2)
     result = theirs.search(Request(make_sources((1, 1)), guaranteed=2))
-    assert result.lengths.tolist() == [[0, 0]] * 2
-    assert result.scores.tolist() == [[0, -math.inf]] * 2
+    assert result.length.tolist() == [[0, 0]] * 2
+    assert result.score.tolist() == [[0, -math.inf]] * 2

@@ -48,7 +48,7 @@ def sources(vocab_size):
 def assert_same(found, wanted):
     """Compares what both searches found."""
     np.testing.assert_array_equal(found.ids, wanted.ids)
-    np.testing.assert_array_equal(found.lengths, wanted.lengths)
+    np.testing.assert_array_equal(found.length, wanted.length)
     assert np.all(found.is_finite)
     assert found.ids.shape[2] > 1
 
@@ -78,13 +78,13 @@ def assert_greedy(config):
     ids = hypotheses.ids[:, 0]  # [B, T]
     logits, _ = decode_target(model, source, ids)
     largest = tf.argmax(logits, axis=2)
-    is_written = np.arange(ids.shape[1]) < hypotheses.lengths
+    is_written = np.arange(ids.shape[1]) < hypotheses.length
     np.testing.assert_array_equal(np.where(is_written, largest, PAD_ID), ids)
     has_eos = np.any(ids == EOS_ID, axis=1)
     # Two more than the source, without its code; none if it is empty.
     most = np.minimum(np.maximum([0, 6, 7] - np.int32(config.decoder_reads_code), 0), ids.shape[1])
-    np.testing.assert_array_equal(np.where(has_eos, 0, hypotheses.lengths[:, 0]), most * ~has_eos)
-    assert hypotheses.lengths[2, 0] > 0
+    np.testing.assert_array_equal(np.where(has_eos, 0, hypotheses.length[:, 0]), most * ~has_eos)
+    assert hypotheses.length[2, 0] > 0
 
 
 # The logits of each step are compared for every option in test_compiled_model.py.
@@ -178,7 +178,7 @@ def test_a_row_of_logits_may_have_a_scale():
     wanted = search(plain_step, Cache(), max_lengths, strategy_of(settings), aligned=True)
     hypotheses = search(scaled_step, Cache(), max_lengths, GreedySearch(settings), aligned=True)
     assert_same(hypotheses, wanted)
-    written = np.arange(hypotheses.ids.shape[2]) < hypotheses.lengths[..., None]
+    written = np.arange(hypotheses.ids.shape[2]) < hypotheses.length[..., None]
     np.testing.assert_array_equal(hypotheses.alignment[written], wanted.alignment[written])
 
 
@@ -189,14 +189,14 @@ def test_chooses_the_most_probable_token_at_each_step():
         token = int(np.argmax(LOGITS[token + min(len(wanted), 4) * 8]))
         wanted.append(token)
     assert hypotheses.ids.numpy().tolist() == [[wanted]]
-    assert hypotheses.lengths.numpy().tolist() == [[len(wanted)]]
+    assert hypotheses.length.numpy().tolist() == [[len(wanted)]]
 
 
 def test_where_nothing_may_be_said_there_is_no_translation():
     every_token = tuple((token,) for token in range(8))
     strategy = GreedySearch(settings_of(1, forbidden=every_token))
     hypotheses = search(scaled_step, Cache(), tf.constant([3, 3]), strategy)
-    assert hypotheses.lengths.numpy().tolist() == [[0], [0]]
+    assert hypotheses.length.numpy().tolist() == [[0], [0]]
     assert hypotheses.ids.shape == (2, 1, 0)
 
 

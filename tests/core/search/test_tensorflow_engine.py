@@ -12,7 +12,7 @@ from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.core.search.alignment import alignment
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import SamplingConfig
-from keras_transformer.core.search.engines.engine import Request, SearchResult
+from keras_transformer.core.search.engines.engine import Request
 from keras_transformer.core.search.engines.graphs import ExportedGraphs, SearchGraphs
 from keras_transformer.core.search.engines.streams import streams
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine, choose_device
@@ -104,15 +104,15 @@ def every_translation(models):
 
 def listed(best, count):
     """The first hypotheses of the first sentence."""
-    return [best.ids[0, k, : best.lengths[0, k]].numpy().tolist() for k in range(count)]
+    return [best.ids[0, k, : best.length[0, k]].numpy().tolist() for k in range(count)]
 
 
 def test_beam_is_brute_force(models, two_models):
     wanted = every_translation(models)  # fewer than the beams of this search
     settings = settings_of(41, ALPHA, extra_length=extra_length(models))
     best = search(models, tf.constant([SHORT]), settings)
-    assert int(np.sum(best.lengths > 0)) == len(wanted) == 21
-    np.testing.assert_allclose(best.scores[0, :21], [score for score, _ in wanted], atol=1e-4)
+    assert int(np.sum(best.length > 0)) == len(wanted) == 21
+    np.testing.assert_allclose(best.score[0, :21], [score for score, _ in wanted], atol=1e-4)
     assert listed(best, 21) == [ids for _, ids in wanted]
     if models == two_models:  # the order is that of neither model
         for model in models:
@@ -127,7 +127,7 @@ def test_required_phrases_are_brute_force(models):
     best = search(models, tf.constant([SHORT]), settings, target_prefix=nothing, phrases=phrases)
     assert listed(best, len(wanted)) == [ids for _, ids in wanted]
     scores = [score for score, _ in wanted]
-    np.testing.assert_allclose(best.scores[0, : len(wanted)], scores, atol=1e-4)
+    np.testing.assert_allclose(best.score[0, : len(wanted)], scores, atol=1e-4)
 
 
 def test_scores_of_targets(models):
@@ -147,7 +147,7 @@ def test_one_beam_is_greedy(model):
         wanted.append(int(np.argmax(log_probs)))
         log_prob += log_probs[wanted[-1]]
     assert best.ids[0, 0].numpy().tolist() == wanted
-    assert float(best.log_probs[0, 0]) == pytest.approx(log_prob, abs=1e-3)
+    assert float(best.log_prob[0, 0]) == pytest.approx(log_prob, abs=1e-3)
 
 
 def test_padding_and_company_change_nothing(model):
@@ -158,7 +158,7 @@ def test_padding_and_company_change_nothing(model):
         alone = search(model, tf.constant([source]), settings)
         length = alone.ids.shape[2]
         assert np.array_equal(alone.ids[0], together.ids[i, :, :length])
-        np.testing.assert_allclose(alone.scores[0], together.scores[i], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(alone.score[0], together.score[i], rtol=1e-4, atol=1e-5)
 
 
 def test_score_of_a_translation_is_the_search_score(model):
@@ -166,7 +166,7 @@ def test_score_of_a_translation_is_the_search_score(model):
     best = search(model, source, settings_of(4, extra_length=3))
     forced = log_probs_of(model, tf.repeat(source, 4, axis=0), best.ids[0]).numpy()
     assert np.all(forced[best.ids[0].numpy() == PAD_ID] == 0)
-    np.testing.assert_allclose(forced.sum(axis=1), best.log_probs[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(forced.sum(axis=1), best.log_prob[0], rtol=1e-4, atol=1e-5)
 
 
 def test_prefix_is_kept_and_counts_in_the_score(model):
@@ -177,7 +177,7 @@ def test_prefix_is_kept_and_counts_in_the_score(model):
     assert best.ids[1, :, 0].numpy().tolist() == [90] * 3
     forced = log_probs_of(model, tf.repeat(source, 3, axis=0), tf.reshape(best.ids, [6, -1]))
     found = tf.reshape(tf.reduce_sum(forced, axis=1), [2, 3])
-    np.testing.assert_allclose(found, best.log_probs, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found, best.log_prob, rtol=1e-4, atol=1e-5)
 
 
 def test_n_best_of_a_call_comes_before_that_of_the_options(model):
@@ -198,7 +198,7 @@ def test_learned_positions_of_one_model_bound_all(make_model, limit):
     for variable in models[1].trainable_variables:
         variable.assign(variable * 0.01)  # so that it has no say
     best = search(models, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
-    assert int(tf.reduce_max(best.lengths)) == limit
+    assert int(tf.reduce_max(best.length)) == limit
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_search_with_int8_scores_what_the_model_says(make_model, required):
         assert "33 44" in texts[0] and "55" in texts[1]
     found = tf.reshape(tf.reduce_sum(forced, axis=1), [2, 2])
     # Sums in another order may round an input to its other neighbour.
-    np.testing.assert_allclose(found, best.log_probs, atol=0.2)
+    np.testing.assert_allclose(found, best.log_prob, atol=0.2)
 
 
 def test_no_sample_contains_padding_or_bos(make_model):
@@ -233,7 +233,7 @@ def test_no_sample_contains_padding_or_bos(make_model):
     settings = settings_of(200, extra_length=20, sampling=SamplingConfig())
     drawn = search(model, padded([[4, 5, EOS_ID]]), settings)
     tokens = set()
-    for ids, length in zip(drawn.ids[0].numpy(), drawn.lengths[0].numpy(), strict=True):
+    for ids, length in zip(drawn.ids[0].numpy(), drawn.length[0].numpy(), strict=True):
         tokens.update(ids[:length].tolist())
     assert tokens == set(range(6)) - {PAD_ID, BOS_ID}
 
@@ -245,7 +245,7 @@ def test_a_sample_without_a_choice_ends(make_model):
     drawn = search(
         model, padded([[4, 5, EOS_ID]]), settings_of(2, sampling=SamplingConfig(), **options)
     )
-    assert np.all(np.isneginf(drawn.scores))
+    assert np.all(np.isneginf(drawn.score))
 
 
 def rows(*lists):
@@ -282,17 +282,17 @@ def greedy_engine(small):
 
 def assert_found(found, wanted):
     """Compares what an engine found with Hypotheses, or with what another one found."""
-    assert found.ids.dtype == found.lengths.dtype == np.int32
+    assert found.ids.dtype == found.length.dtype == np.int32
     np.testing.assert_array_equal(found.ids, wanted.ids)
-    np.testing.assert_array_equal(found.lengths, wanted.lengths)
-    for part, wanted_part in ((found.scores, wanted.scores), (found.log_probs, wanted.log_probs)):
+    np.testing.assert_array_equal(found.length, wanted.length)
+    for part, wanted_part in ((found.score, wanted.score), (found.log_prob, wanted.log_prob)):
         assert part.dtype == np.float32
         np.testing.assert_allclose(part, wanted_part, rtol=1e-4, atol=1e-5)
 
 
 def written(found, place, rank=0):
     """The ids of a hypothesis."""
-    return found.ids[place, rank, : found.lengths[place, rank]].tolist()
+    return found.ids[place, rank, : found.length[place, rank]].tolist()
 
 
 def contains(ids, phrase):
@@ -302,8 +302,8 @@ def contains(ids, phrase):
 def test_an_engine_searches_rows_of_several_lengths(engine, small):
     result = engine.search(Request(SOURCES, guaranteed=3))
     assert_found(result, search(small, padded(SOURCES), SETTINGS))
-    assert result.lengths[EMPTY].tolist() == [0, 0, 0]
-    assert result.scores[EMPTY].tolist() == [0.0, -np.inf, -np.inf]
+    assert result.length[EMPTY].tolist() == [0, 0, 0]
+    assert result.score[EMPTY].tolist() == [0.0, -np.inf, -np.inf]
     assert len({len(written(result, place)) for place in range(4)}) > 1
     for place, source in enumerate(SOURCES):
         alone = engine.search(Request([source], guaranteed=3))
@@ -332,11 +332,11 @@ def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
 
 def test_a_request_says_how_many_must_be_exact_and_the_length_penalty(engine):
     result = engine.search(Request(SOURCES, guaranteed=3, alpha=0.0))
-    np.testing.assert_array_equal(result.scores, result.log_probs)
+    np.testing.assert_array_equal(result.score, result.log_prob)
     result = engine.search(Request(SOURCES, guaranteed=3, alpha=2.0))
-    exists = result.lengths > 0
-    wanted = result.log_probs / ((5 + result.lengths) / 6) ** 2
-    np.testing.assert_allclose(result.scores[exists], wanted[exists], rtol=1e-5)
+    exists = result.length > 0
+    wanted = result.log_prob / ((5 + result.length) / 6) ** 2
+    np.testing.assert_allclose(result.score[exists], wanted[exists], rtol=1e-5)
     one = engine.search(Request(SOURCES, guaranteed=1, alpha=2.0))
     for place in range(len(SOURCES)):
         assert written(one, place) == written(result, place)
@@ -357,8 +357,8 @@ def test_greedy_search_leaves_out_scores(greedy_engine):
     for request in (Request(SOURCES), Request(SOURCES, rows([80, 81], [], [], [90]))):
         result = greedy_engine.search_greedily(request)
         scored = greedy_engine.search(request)
-        assert_found(result._replace(scores=scored.scores, log_probs=scored.log_probs), scored)
-        assert result.scores is None and result.log_probs is None
+        assert_found(result._replace(score=scored.score, log_prob=scored.log_prob), scored)
+        assert result.score is None and result.log_prob is None
         assert any(len(written(result, place)) > 1 for place in range(4))
 
 
@@ -374,9 +374,9 @@ def assert_aligned(found, engine, sources):
         wanted = explained.alignment
         for row, other, target in zip(found.alignment[:, rank], wanted, targets, strict=True):
             assert row[: len(target)].tolist() == other[: len(target)].tolist()
-        if found.token_log_probs is not None:
+        if found.token_log_prob is not None:
             width = explained.log_probs.shape[1]
-            scores = found.token_log_probs[:, rank, :width]
+            scores = found.token_log_prob[:, rank, :width]
             np.testing.assert_allclose(scores, explained.log_probs, atol=1e-4)
 
 
@@ -394,10 +394,10 @@ def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
     assert_aligned(result, engine, sources)
     plain = engine.search(request._replace(aligned=()))
     assert_found(result, plain)
-    assert plain.alignment is None and plain.token_log_probs is None
-    exists = result.lengths > 0
-    sums = result.token_log_probs.sum(axis=2)
-    np.testing.assert_allclose(sums[exists], result.log_probs[exists], atol=1e-4)
+    assert plain.alignment is None and plain.token_log_prob is None
+    exists = result.length > 0
+    sums = result.token_log_prob.sum(axis=2)
+    np.testing.assert_allclose(sums[exists], result.log_prob[exists], atol=1e-4)
     if sampling is None:
         greedy = engine_with(models, GREEDY)
         assert_aligned(greedy.search_greedily(request), greedy, sources)
@@ -426,7 +426,7 @@ def test_the_score_of_what_was_found_is_that_of_the_search(engine):
     result = engine.search(Request(SOURCES))
     targets = rows(*[written(result, place) for place in range(4)])
     scores = engine.score(SOURCES, targets)
-    np.testing.assert_allclose(scores, result.log_probs[:, 0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores, result.log_prob[:, 0], rtol=1e-4, atol=1e-5)
 
 
 def test_what_an_engine_has(engine, greedy_engine, small):
@@ -483,7 +483,7 @@ def test_a_batch_that_memory_does_not_hold_is_computed_in_parts(engine, caplog):
     found, wanted = small_engine.search(request), engine.search(request)
     assert_found(found, wanted)
     np.testing.assert_array_equal(found.alignment, wanted.alignment)
-    np.testing.assert_allclose(found.token_log_probs, wanted.token_log_probs, atol=1e-5)
+    np.testing.assert_allclose(found.token_log_prob, wanted.token_log_prob, atol=1e-5)
     explained = small_engine.explain(SOURCES, TARGETS, attention=True)
     for part, same in zip(explained, engine.explain(SOURCES, TARGETS, attention=True), strict=True):
         np.testing.assert_allclose(part, same, rtol=1e-4, atol=1e-5)
@@ -531,14 +531,14 @@ def test_an_ensemble_of_one_model_twice_is_that_model(engine, greedy_engine, sma
     scores = twice.score(SOURCES, TARGETS)
     np.testing.assert_allclose(scores, engine.score(SOURCES, TARGETS), rtol=1e-4, atol=1e-5)
     found, wanted = (each.explain(SOURCES, TARGETS) for each in (twice, engine))
-    np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.log_prob, wanted.log_prob, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(found.alignment, wanted.alignment)
     with refused("attention_ids", "align_ids"):
         twice.explain(SOURCES, TARGETS, attention=True)
     greedily = engine_with([small, small], GREEDY).search_greedily(Request(SOURCES))
     wanted = greedy_engine.search_greedily(Request(SOURCES))
     np.testing.assert_array_equal(greedily.ids, wanted.ids)
-    np.testing.assert_array_equal(greedily.lengths, wanted.lengths)
+    np.testing.assert_array_equal(greedily.length, wanted.length)
 
 
 def test_the_cache_of_an_ensemble_has_the_layers_of_all_models(make_model):
@@ -550,12 +550,6 @@ def test_the_cache_of_an_ensemble_has_the_layers_of_all_models(make_model):
     wanted = [*one.start(source, 3).memory, *two.start(source, 3).memory]
     for layer, same in zip(cache.memory, wanted, strict=True):
         np.testing.assert_array_equal(layer.keys, same.keys)
-
-
-def test_hypotheses_without_eos_are_unfinished():
-    ids = np.array([[[7, EOS_ID, PAD_ID], [7, 8, 9], [PAD_ID] * 3], [[PAD_ID] * 3] * 3], np.int32)
-    found = SearchResult(ids, np.array([[2, 3, 0], [0, 0, 0]], np.int32), None, None)
-    assert found.unfinished.tolist() == [[False, True, False], [False, False, False]]
 
 
 def test_the_device_is_chosen_for_the_process(monkeypatch):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.core.config import EOS_ID, PAD_ID
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import SamplingConfig
-from keras_transformer.core.search.engines import xla_search
+from keras_transformer.core.search.engines import xla_programs, xla_search
 from keras_transformer.core.search.engines.engine import Request
 from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.engines.tensorflow_engine import (
@@ -19,14 +19,16 @@ from keras_transformer.core.search.engines.tensorflow_engine import (
     TensorFlowEngine,
     padded,
 )
+from keras_transformer.core.search.engines.xla_programs import (
+    MOST_PROGRAMS,
+    XlaPrograms,
+    programs_for,
+)
 from keras_transformer.core.search.engines.xla_search import (
     LENGTHS,
-    MOST_PROGRAMS,
     ROWS,
     Shape,
     StaticSearch,
-    XlaPrograms,
-    programs_for,
     smallest_shape,
     steps_within,
 )
@@ -58,10 +60,10 @@ def engines_of(graphs):
 
 
 def assert_same(found, wanted):
-    """Compares two SearchResults."""
-    for name in ("ids", "lengths", "alignment"):
+    """Compares the hypotheses of two engines."""
+    for name in ("ids", "length", "alignment"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
-    for name in ("scores", "log_probs", "token_log_probs"):
+    for name in ("score", "log_prob", "token_log_prob"):
         part, wanted_part = getattr(found, name), getattr(wanted, name)
         if wanted_part is None:
             assert part is None
@@ -104,7 +106,7 @@ def test_greedy_search_is_that_of_the_graphs(make_model):
         request = Request([source], aligned=[True])
         found = engine.search_greedily(request)
         assert_same(found, plain.search_greedily(request))
-        lengths.add(found.lengths.item())
+        lengths.add(found.length.item())
     assert min(lengths) == 0 and max(lengths) > 20  # more than the first capacity
     assert engine.programs.ready == [Shape("aligned_greedy_ids", 1, 8, 1)]
 
@@ -165,13 +167,13 @@ def test_products_in_bfloat16_find_the_same_but_for_near_ties(make_model):
     engine, plain = engines_of(SearchGraphs(model, settings_of(3, extra_length=4)))
     request = Request(SOURCES, guaranteed=2, alpha=0.0)
     found, wanted = engine.search(request), plain.search(request)
-    assert len(engine.programs.ready) == 1 and found.scores.dtype == np.float32
-    best = zip(found.ids[:, 0], found.lengths[:, 0], strict=True)
+    assert len(engine.programs.ready) == 1 and found.score.dtype == np.float32
+    best = zip(found.ids[:, 0], found.length[:, 0], strict=True)
     targets = [row[:length] for row, length in best]
-    exact = np.where(found.lengths[:, 0] > 0, plain.score(SOURCES, targets), 0)
-    errors = np.abs(found.log_probs[:, 0] - exact)
+    exact = np.where(found.length[:, 0] > 0, plain.score(SOURCES, targets), 0)
+    errors = np.abs(found.log_prob[:, 0] - exact)
     assert 1e-5 < errors.max() < 0.1
-    np.testing.assert_allclose(exact, wanted.log_probs[:, 0], atol=0.1)  # as good as the best
+    np.testing.assert_allclose(exact, wanted.log_prob[:, 0], atol=0.1)  # as good as the best
 
 
 def test_only_matrices_stay_bfloat16_for_xla(make_model):
@@ -195,7 +197,7 @@ class NoProgram:
 @pytest.fixture
 def made(monkeypatch):
     """The shapes that are compiled, where that is simulated."""
-    monkeypatch.setattr(xla_search, "Program", NoProgram)
+    monkeypatch.setattr(xla_programs, "Program", NoProgram)
     monkeypatch.setattr(NoProgram, "made", [])
     return NoProgram.made
 
@@ -306,7 +308,7 @@ def test_the_graphs_answer_where_a_program_cannot_be_compiled(make_model, monkey
     def fail(*arguments):
         raise tf.errors.ResourceExhaustedError(None, None, "FILE; No space left on device")
 
-    monkeypatch.setattr(xla_search, "Program", fail)
+    monkeypatch.setattr(xla_programs, "Program", fail)
     engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
     for request in (Request(SOURCES), Request(SOURCES), Request(SOURCES[:1])):
         assert_same(engine.search(request), plain.search(request))
@@ -335,7 +337,7 @@ def test_a_batch_is_divided_where_its_program_needs_too_much_memory(
     make_model, monkeypatch, caplog
 ):
     """In the end, each sentence has a program; one that is too long for that has a graph."""
-    monkeypatch.setattr(xla_search, "Program", SmallMemory)
+    monkeypatch.setattr(xla_programs, "Program", SmallMemory)
     monkeypatch.setattr(SmallMemory, "compiled", [])
     engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
     long = rows(np.full(9, 50), [60, EOS_ID])

@@ -179,7 +179,7 @@ def test_best_translations(trained, beam_size):
     theirs = [result.hypotheses[0] for result in results]
     scores = np.array([result.scores[0] for result in results])
     equal = np.array([a == b for a, b in zip(ours, theirs, strict=True)])
-    lead = best.log_probs.numpy()[:, 0] - scores
+    lead = best.log_prob.numpy()[:, 0] - scores
     same_score = np.abs(lead) < 1e-3
     assert same_score[equal].all()
     if beam_size > 1:  # both prune: where they differ, ours must be no worse
@@ -361,7 +361,7 @@ def test_rotary_positions_need_no_table(vocabulary, tmp_path):
     exact = ctranslate2.Translator(str(folder), intra_threads=1)
     assert_same_log_probs(model, exact, source, target)
     (scored,) = exact.score_batch(words_of(source), words_of(target), max_input_length=0)
-    assert found.log_prob == pytest.approx(sum(scored.log_probs[:-1]), rel=1e-4)
+    assert found.log_prob == pytest.approx(sum(scored.log_prob[:-1]), rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_example_searches_as_the_library_does(beams, eos_bias, vocabularies, tmp
     best = small_models.search(model, small_models.padded(sources), settings)
     found = example.search(graphs, sources, beams, 0.8)
     for row, hypotheses in enumerate(found):
-        lengths, scores = best.lengths.numpy()[row], best.scores.numpy()[row]
+        lengths, scores = best.length.numpy()[row], best.score.numpy()[row]
         exist = scores > -np.inf
         expected = [best.ids.numpy()[row, k, : lengths[k]].tolist() for k in np.flatnonzero(exist)]
         assert [ids for _, ids in hypotheses] == expected

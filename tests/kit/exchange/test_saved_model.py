@@ -24,10 +24,10 @@ from tensorflow_serving.apis import prediction_log_pb2
 from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search import matrices
-from keras_transformer.core.search.alignment import alignment, attention_maps
-from keras_transformer.core.search.compiled_model import compile_model, decode, encode
+from keras_transformer.core.search.alignment import alignment
+from keras_transformer.core.search.compiled_model import attention_maps, compile_model
 from keras_transformer.core.search.config import DecodingConfig
-from keras_transformer.core.search.engines import xla_search
+from keras_transformer.core.search.engines import xla_programs
 from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine
 from keras_transformer.core.search.ensemble import ensemble_of
@@ -456,8 +456,7 @@ def test_pieces_and_attention(parts, exports, kind):
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
     compiled = compile_model(model)
-    encoded = encode(compiled, tf.constant(ids[:1]))
-    maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
+    maps = attention_maps(*compiled.decode_target(*(tf.constant([row]) for row in ids)))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(attention, name), wanted[0], atol=1e-5)
     layers = [tf.constant(layer[None]) for layer in attention.memory]
@@ -607,7 +606,7 @@ def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch
 def test_what_a_compiled_search_multiplies_in(
     parts, exported_in_bfloat16, monkeypatch, xla, devices, dtype
 ):
-    monkeypatch.setattr(xla_search, "programs_for", lambda *arguments: arguments[-1])
+    monkeypatch.setattr(xla_programs, "programs_for", lambda *arguments: arguments[-1])
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: devices)
     make_graphs = load(exported_in_bfloat16, xla=xla).engine.programs
     variables = variables_of(make_graphs().model.weights)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
-from keras_transformer.core.search.engines.engine import SearchResult
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.weights import variables_of
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import describe_unknown_training
@@ -448,7 +448,7 @@ def test_learned_positions_bound_both_sides(translator_of, make_model):
     assert [answer[0].truncated for answer in answers] == [True, False]
     assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
     result = search(model, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
-    assert int(tf.reduce_max(result.lengths)) <= 6
+    assert int(tf.reduce_max(result.length)) <= 6
 
 
 def test_length_batches():
@@ -467,7 +467,7 @@ def test_translations_leave_out_what_does_not_exist(characters):
         for place, text in enumerate(texts):
             ids[0, place, : len(text)] = [ord(letter) + 4 for letter in text]
         lengths = np.array([[len(text) for text in texts]])
-        one_sentence = SearchResult(ids, lengths, np.array([scores]), np.array([log_probs]))
+        one_sentence = Hypotheses(ids, lengths, np.array([scores]), np.array([log_probs]))
         return translations(one_sentence, characters, [False])
 
     assert found(["ab", ""], [-1.5, -math.inf], [-3.0, -math.inf]) == [

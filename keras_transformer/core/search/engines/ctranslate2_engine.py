@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.core.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
 from keras_transformer.core.search.config import SearchSettings
-from keras_transformer.core.search.engines.engine import Explained, Request, Rows, SearchResult
+from keras_transformer.core.search.engines.engine import Explained, Request, Rows
 from keras_transformer.core.search.engines.streams import processor_streams, threads_of_stream
+from keras_transformer.core.search.hypotheses import Hypotheses, is_suspicious
 from keras_transformer.core.search.length_penalty import penalized
-from keras_transformer.core.search.suspicious import is_suspicious
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import InputError, reason, require
 
@@ -65,7 +65,7 @@ class CTranslate2Engine:
         vocabularies: the model's vocabularies.
         settings: the search options, and the forbidden phrases.
         limit: the maximum number of target tokens, EOS included.
-        decoder_reads_code: as in the model's configuration.
+        config: the model's configuration.
         device: as in store.model_path.ModelPath.
 
     Raises:
@@ -81,7 +81,7 @@ class CTranslate2Engine:
         vocabularies: VocabularyPair,
         settings: SearchSettings,
         limit: int,
-        decoder_reads_code: bool = False,
+        config: TransformerConfig,
         device: str = "auto",
     ):
         ctranslate2 = load_ctranslate2()
@@ -93,7 +93,9 @@ class CTranslate2Engine:
         self._options = settings.options
         self._is_restricted = settings.is_restricted
         self._limit = limit
-        self._codes = int(decoder_reads_code)  # the number of ids that the encoder does not read
+        self._codes = int(
+            config.decoder_reads_code
+        )  # the number of ids that the encoder does not read
         self._source_tokens = source_tokens(vocabularies)
         self._target_tokens = vocabularies.target.pieces
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
@@ -137,7 +139,7 @@ class CTranslate2Engine:
         self._search_options["max_batch_size"] = 0  # a batch is as large as batch_tokens allows
         return translator
 
-    def search(self, request: Request) -> SearchResult:
+    def search(self, request: Request) -> Hypotheses:
         received = "CTranslate2, which does not support required phrases"
         require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
         rows = self._searched(request, return_scores=True)
@@ -146,19 +148,19 @@ class CTranslate2Engine:
         for row in rows:
             row.sort(key=lambda each: score_of(each, request.alpha), reverse=True)
         result = self._result(request, rows, request.guaranteed)
-        log_probs = np.full(result.lengths.shape, -math.inf, np.float32)
+        log_probs = np.full(result.length.shape, -math.inf, np.float32)
         scores = log_probs.copy()
         for sentence, row in enumerate(rows):
             for rank, each in enumerate(row[: request.guaranteed]):
                 log_probs[sentence, rank] = each.log_prob
                 scores[sentence, rank] = score_of(each, request.alpha)
-        result = result._replace(scores=scores, log_probs=log_probs)
+        result = result._replace(score=scores, log_prob=log_probs)
         by_token = request.token_scores or request.evidence
         if by_token and result.alignment is not None:
-            return result._replace(token_log_probs=self._token_scores(request, result))
+            return result._replace(token_log_prob=self._token_scores(request, result))
         return result
 
-    def search_greedily(self, request: Request) -> SearchResult:
+    def search_greedily(self, request: Request) -> Hypotheses:
         return self._result(request, self._searched(request), 1)
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
@@ -241,7 +243,7 @@ class CTranslate2Engine:
 
     def _result(
         self, request: Request, rows: Sequence[Sequence[Hypothesis]], count: int
-    ) -> SearchResult:
+    ) -> Hypotheses:
         """Returns each sentence's first `count` hypotheses, without scores."""
         longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
         ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
@@ -262,15 +264,15 @@ class CTranslate2Engine:
             # A beam search returns the attention of another sentence for the first token.
             first = self._aligned([request.ids[sentence] for sentence in sentences], 1)
             alignment[sentences, :, 0] = first
-        return SearchResult(ids, lengths, None, None, alignment)
+        return Hypotheses(ids, lengths, alignment=alignment)
 
-    def _token_scores(self, request: Request, result: SearchResult) -> np.ndarray:
+    def _token_scores(self, request: Request, result: Hypotheses) -> np.ndarray:
         """Scores the tokens of hypotheses, of aligned sources or as evidence: float32 [B, K, T]."""
         scores = np.zeros(result.ids.shape, np.float32)
         exactly = _indices_of(request.aligned) if request.token_scores else set()
         indices, target = [], []
-        for index in map(tuple, np.argwhere(result.lengths > 0).tolist()):
-            log_prob, length = result.log_probs[index], result.lengths[index]
+        for index in map(tuple, np.argwhere(result.length > 0).tolist()):
+            log_prob, length = result.log_prob[index], result.length[index]
             ids = result.ids[index][:length]
             if index[0] in exactly or (request.evidence and is_suspicious(log_prob, ids.tolist())):
                 indices.append(index)

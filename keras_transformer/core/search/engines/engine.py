@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from keras_transformer.core.config import EOS_ID
+from keras_transformer.core.search.hypotheses import Hypotheses
 
 Rows = Sequence[np.ndarray]  # int32 each: the ids of B sentences of any length
 
@@ -50,29 +50,6 @@ class Request(NamedTuple):
         )
 
 
-class SearchResult(NamedTuple):
-    """K hypotheses for each of B sources, best first.
-
-    Missing hypotheses have length 0 and score -inf. An empty sentence has the empty hypothesis,
-    with score 0.
-    """
-
-    ids: np.ndarray  # int32 [B, K, T], with EOS, padded
-    lengths: np.ndarray  # int32 [B, K], EOS included
-    scores: np.ndarray | None  # float32 [B, K], log probability / length penalty (section 6.1)
-    log_probs: np.ndarray | None  # float32 [B, K], natural logarithm
-    # int32 [B, K, T], a source position for each token of the sources that need it; None if the
-    # search gives none
-    alignment: np.ndarray | None = None
-    # float32 [B, K, T], natural logarithm, likewise; an engine may give them without a request
-    token_log_probs: np.ndarray | None = None
-
-    @property
-    def unfinished(self) -> np.ndarray:
-        """Whether a hypothesis reached its length limit before EOS, bool [B, K]."""
-        return (self.lengths > 0) & ~(self.ids == EOS_ID).any(axis=2)
-
-
 class Explained(NamedTuple):
     """The log probability and the alignment of each token in given targets."""
 
@@ -96,13 +73,13 @@ class Engine(Protocol):
     streams: int
     functions: Sequence[str]
 
-    def search(self, request: Request) -> SearchResult:
+    def search(self, request: Request) -> Hypotheses:
         """Finds the best hypotheses."""
 
-    def search_greedily(self, request: Request) -> SearchResult:
+    def search_greedily(self, request: Request) -> Hypotheses:
         """Finds the single hypothesis of greedy search; may omit scores, which take time."""
 
-    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> SearchResult:
+    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> Hypotheses:
         """Finds the best hypothesis for each length penalty, in their order.
 
         Only engines with the function `alpha_ids` can.

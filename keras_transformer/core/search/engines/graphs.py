@@ -5,23 +5,23 @@ names (exchange/saved_model.py).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.core.config import PAD_ID
-from keras_transformer.core.search.alignment import AttentionMaps, alignment
+from keras_transformer.core.search.alignment import alignment
 from keras_transformer.core.search.alphas import AlphaSearch
 from keras_transformer.core.search.beam_search import BeamSearch
 from keras_transformer.core.search.cache import SearchCache
-from keras_transformer.core.search.compiled_model import CompiledModel
+from keras_transformer.core.search.compiled_model import CompiledModel, attention_maps
 from keras_transformer.core.search.config import SearchSettings
 from keras_transformer.core.search.constraints import constrained_search
 from keras_transformer.core.search.ensemble import Ensemble, decode_target
 from keras_transformer.core.search.greedy_search import GreedySearch
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.core.search.sampling import Sampling
-from keras_transformer.core.search.search_loop import search
-from keras_transformer.core.search.state import Hypotheses
+from keras_transformer.core.search.search_loop import Strategy, search
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 PHRASES = tf.TensorSpec([None, None, None], tf.int32)
@@ -97,7 +97,7 @@ class SearchGraphs:
             log probability / length penalty; log_prob float32 [B, K], natural logarithm. Missing
             hypotheses have length 0 and score -inf.
         """
-        return self._search(source, prefix, guaranteed, alpha)
+        return self._search(self._strategy(guaranteed, alpha), source, prefix)
 
     @graph(IDS, IDS, NUMBER, ALPHA)
     def aligned_search_ids(self, source, prefix, guaranteed, alpha) -> Tensors:
@@ -107,7 +107,7 @@ class SearchGraphs:
             The same, and for each target token: alignment int32 [B, K, T], a source position; and
             token_log_prob float32 [B, K, T], natural logarithm, 0 at padding.
         """
-        return self._search(source, prefix, guaranteed, alpha, aligned=True)
+        return self._search(self._strategy(guaranteed, alpha), source, prefix, aligned=True)
 
     @graph(IDS, IDS, PHRASES, NUMBER, ALPHA)
     def constrain_ids(self, source, prefix, phrases, guaranteed, alpha) -> Tensors:
@@ -124,16 +124,12 @@ class SearchGraphs:
         best = constrained_search(
             model.step, cache, lengths, strategy, phrases, prefix, first=first
         )
-        return outputs_of(best)
+        return best.outputs
 
     @graph(IDS, ALPHAS)
     def alpha_ids(self, source, alphas) -> Tensors:
         """Like `search_ids`, with the best hypothesis for each alpha, float32 [A], instead of K."""
-        model = self.model.in_graph()
-        cache = model.start(source, self.settings.options.beam_size)
-        strategy, lengths = AlphaSearch(self.settings, alphas), self._max_lengths(cache)
-        first = model.first_inputs(source)
-        return outputs_of(search(model.step, cache, lengths, strategy, first=first))
+        return self._search(AlphaSearch(self.settings, alphas), source)
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, prefix) -> Tensors:
@@ -143,7 +139,7 @@ class SearchGraphs:
             ids and length, as in `search_ids`; is_finite bool [B, 1], False if a logit is NaN
             because weights are not finite.
         """
-        return self._search_greedily(source, prefix)
+        return self._search(GreedySearch(self.settings), source, prefix)
 
     @graph(IDS, IDS)
     def aligned_greedy_ids(self, source, prefix) -> Tensors:
@@ -152,7 +148,7 @@ class SearchGraphs:
         Returns:
             The same, and alignment int32 [B, 1, T], a source position for each target token.
         """
-        return self._search_greedily(source, prefix, aligned=True)
+        return self._search(GreedySearch(self.settings), source, prefix, aligned=True)
 
     @graph(IDS, IDS)
     def score_ids(self, source, target) -> Tensors:
@@ -176,41 +172,27 @@ class SearchGraphs:
         """Like `align_ids`, with the fields of alignment.AttentionMaps."""
         logits, computed = decode_target(self.model.in_graph(), source, target)
         cross_attention = [decoded.cross_attention for _, decoded in computed]
-        encoded, decoded = computed[0]
-        maps = AttentionMaps(
-            encoder=tf.stack(encoded.attention, axis=1),
-            decoder=tf.stack(decoded.self_attention, axis=1),
-            memory=tf.stack(decoded.cross_attention, axis=1),
-        )
         return {
             "log_probs": token_log_probs(logits, target),
-            "alignment": alignment(cross_attention, encoded.mask),
-            **maps._asdict(),
+            "alignment": alignment(cross_attention, computed[0][0].mask),
+            **attention_maps(*computed[0])._asdict(),
         }
 
-    def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Any:
+    def run(self, step, cache, max_lengths, strategy, prefix, aligned, first) -> Hypotheses:
         """Runs a search; see search_loop.search."""
         return search(step, cache, max_lengths, strategy, prefix, aligned, first)
 
-    def _search(self, source, prefix, guaranteed, alpha, aligned: bool = False) -> Tensors:
-        model, options = self.model.in_graph(self.for_xla), self.settings.options
-        cache = model.start(source, options.beam_size)
-        if options.sampling is None:
-            strategy = BeamSearch(self.settings, guaranteed, alpha)
-        else:
-            strategy = Sampling(self.settings, alpha)
-        lengths, first = self._max_lengths(cache), model.first_inputs(source)
-        best = self.run(model.step, cache, lengths, strategy, prefix, aligned, first)
-        return outputs_of(best)
+    def _strategy(self, guaranteed, alpha) -> Strategy:
+        if self.settings.options.sampling is None:
+            return BeamSearch(self.settings, guaranteed, alpha)
+        return Sampling(self.settings, alpha)
 
-    def _search_greedily(self, source, prefix, aligned: bool = False) -> Tensors:
+    def _search(self, strategy: Strategy, source, prefix=None, aligned: bool = False) -> Tensors:
         model = self.model.in_graph(self.for_xla)
-        cache = model.start(source, beams=1)
-        strategy, lengths = GreedySearch(self.settings), self._max_lengths(cache)
-        first = model.first_inputs(source)
-        best = self.run(model.scaled_step, cache, lengths, strategy, prefix, aligned, first)
-        outputs = {"ids": best.ids, "length": best.lengths, "is_finite": best.is_finite}
-        return {**outputs, "alignment": best.alignment} if aligned else outputs
+        cache = model.start(source, self.settings.options.beam_size)
+        step = model.scaled_step if isinstance(strategy, GreedySearch) else model.step
+        lengths, first = self._max_lengths(cache), model.first_inputs(source)
+        return self.run(step, cache, lengths, strategy, prefix, aligned, first).outputs
 
     def _max_lengths(self, cache: SearchCache) -> tf.Tensor:
         """Returns the maximum target length for each source, int32 [B]: 0 for an empty one."""
@@ -218,22 +200,6 @@ class SearchGraphs:
         source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
         longest = tf.minimum(source_lengths + options.extra_length, self.limits.target)
         return tf.where(source_lengths > 1, longest, 0)
-
-
-def outputs_of(best: Hypotheses) -> Tensors:
-    """Returns hypotheses by the names of a graph's outputs."""
-    outputs = {
-        "ids": best.ids,
-        "length": best.lengths,
-        "score": best.scores,
-        "log_prob": best.log_probs,
-    }
-    if not tf.is_tensor(best.alignment):
-        return outputs
-    before = tf.pad(best.totals[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
-    is_token = tf.sequence_mask(best.lengths, tf.shape(best.ids)[2])
-    log_probs = tf.where(is_token, best.totals - before, 0.0)
-    return {**outputs, "alignment": best.alignment, "token_log_prob": log_probs}
 
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:

@@ -15,9 +15,10 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.core.config import PAD_ID
-from keras_transformer.core.search.engines.engine import Explained, Request, Rows, SearchResult
+from keras_transformer.core.search.engines.engine import Explained, Request, Rows
 from keras_transformer.core.search.engines.graphs import ExportedGraphs, SearchGraphs, Tensors
 from keras_transformer.core.search.engines.streams import streams
+from keras_transformer.core.search.hypotheses import Hypotheses
 from keras_transformer.support.errors import InputError, reason, require
 
 
@@ -42,7 +43,7 @@ def choose_device(device: str) -> None:
 
 
 class Programs(Protocol):
-    """Compiled searches, which give the same results as the graphs; see xla_search.XlaPrograms."""
+    """Compiled searches, which give the results of the graphs; see xla_programs.XlaPrograms."""
 
     def find(self, name: str, inputs: dict[str, tf.Tensor]) -> Callable[..., Tensors] | None:
         """Returns the program for a batch, or None if the graph of that name has to search it.
@@ -85,7 +86,7 @@ class TensorFlowEngine:
         self.streams = streams()
         self._most_tokens = sys.maxsize  # in a batch's sources, with padding, that memory holds
 
-    def search(self, request: Request) -> SearchResult:
+    def search(self, request: Request) -> Hypotheses:
         source, prefix = padded(request.ids), _padded_prefix(request)
         inputs = {
             "source": source,
@@ -103,26 +104,22 @@ class TensorFlowEngine:
                 "constrain_ids", phrases=_padded_phrases(request.phrases), **inputs
             )
         require_finite(~np.isnan(outputs["score"]), "scores")
-        scores = outputs["score"], outputs["log_prob"]
-        by_token = outputs.get("alignment"), outputs.get("token_log_prob")
-        return SearchResult(outputs["ids"], outputs["length"], *scores, *by_token)
+        return Hypotheses.of(outputs)
 
-    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> SearchResult:
+    def search_alphas(self, ids: Rows, alphas: Sequence[float]) -> Hypotheses:
         outputs = self._call(
             "alpha_ids", source=padded(ids), alphas=tf.constant(alphas, tf.float32)
         )
         require_finite(~np.isnan(outputs["score"]), "scores")
-        return SearchResult(
-            outputs["ids"], outputs["length"], outputs["score"], outputs["log_prob"]
-        )
+        return Hypotheses.of(outputs)
 
-    def search_greedily(self, request: Request) -> SearchResult:
+    def search_greedily(self, request: Request) -> Hypotheses:
         if "greedy_ids" not in self.graphs.named:
             return self.search(request)
         inputs = {"source": padded(request.ids), "prefix": _padded_prefix(request)}
         outputs = self._call(self._aligned("greedy_ids", request), **inputs)
         require_finite(outputs["is_finite"], "logits")
-        return SearchResult(outputs["ids"], outputs["length"], None, None, outputs.get("alignment"))
+        return Hypotheses.of(outputs)
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         outputs = self._call("score_ids", source=padded(source), target=padded(target))
