@@ -16,7 +16,7 @@ from pipelines.prepare import selection, sharding
 from pipelines.prepare.metadata import read_metadata
 from pipelines.prepare.preparation import PreparationConfig, prepare
 from pipelines.prepare.selection import SelectionConfig, first_occurrences, select
-from pipelines.sources import sources
+from pipelines.sources import files
 from pipelines.sources.files import FileSource
 from tests.refusals import refused
 
@@ -169,8 +169,8 @@ def test_examples_of_duplicates_are_of_the_first_pairs(tmp_path, monkeypatch):
 
 def test_the_text_is_read_once(tmp_path, monkeypatch):
     source = source_of(tmp_path, messy(50), messy(50), test=messy(5))
-    opened, read = [], sources.read_lines
-    monkeypatch.setattr(sources, "read_lines", lambda path, _: opened.append(path) or read(path, _))
+    opened, read = [], files.read_lines
+    monkeypatch.setattr(files, "read_lines", lambda path, _: opened.append(path) or read(path, _))
     select(source, SelectionConfig(**RULES, temperature=2))
     assert sorted(opened) == sorted(source.files())
 

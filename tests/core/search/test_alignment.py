@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.core.model import attention
-from keras_transformer.core.search.alignment import alignment, attention_maps
+from keras_transformer.core.search.alignment import AttentionMaps, alignment
 from keras_transformer.core.search.compiled_model import compile_model, decode, encode
 from tests import numpy_reference
 from tests.small_models import padded
@@ -17,7 +17,9 @@ def maps_of(model, source, target):
     """The attention maps of a Keras model, after it is compiled."""
     compiled = compile_model(model)
     encoded = encode(compiled, source)
-    return attention_maps(encoded, decode(compiled, encoded, target))
+    decoded = decode(compiled, encoded, target)
+    of_layers = (encoded.attention, decoded.self_attention, decoded.cross_attention)
+    return AttentionMaps(*[tf.stack(layers, axis=1) for layers in of_layers])  # [B, N, H, Q, P]
 
 
 def reference_weights(model, source, target, monkeypatch):

@@ -2,7 +2,6 @@ import dataclasses
 import math
 
 import pytest
-from keras_transformer.use.store.flat_card import nested_card
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
@@ -69,7 +68,6 @@ def test_a_card_says_it_and_so_does_that_of_an_export():
     assert early.hardly_trained == line(EARLY)
     assert early.flat()["hardly_trained"] == line(EARLY)
     assert card_from_json(early.to_json(), "card").hardly_trained == line(EARLY)
-    assert card_from_json(nested_card(early.flat(), "card"), "card").hardly_trained == line(EARLY)
     joined = CheckpointInfo("one + other")
     good = CheckpointInfo("one", 9000, validation_loss=1.7, epochs=0.5)
     of_two = dataclasses.replace(card, checkpoint=joined, ensemble=(good, EARLY))

@@ -24,8 +24,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search import matrices
-from keras_transformer.core.search.alignment import alignment, attention_maps
-from keras_transformer.core.search.compiled_model import compile_model, decode, encode
+from keras_transformer.core.search.alignment import alignment
+from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.search.engines import xla_search
 from keras_transformer.core.search.engines.graphs import SearchGraphs
@@ -47,6 +47,7 @@ from keras_transformer.use.store.opening import open_model
 from keras_transformer.use.translate.answers import Translation
 from keras_transformer.use.translate.translator import Translator
 from pipelines.prepare.vocabulary import learn_subwords
+from tests.core.search.test_alignment import maps_of
 from tests.refusals import refused
 from tests.restoring import restore
 
@@ -455,9 +456,7 @@ def test_pieces_and_attention(parts, exports, kind):
         assert pieces[-1] == "</s>"
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
-    compiled = compile_model(model)
-    encoded = encode(compiled, tf.constant(ids[:1]))
-    maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
+    maps = maps_of(model, tf.constant(ids[:1]), tf.constant(ids[1:]))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(attention, name), wanted[0], atol=1e-5)
     layers = [tf.constant(layer[None]) for layer in attention.memory]

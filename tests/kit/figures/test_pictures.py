@@ -7,8 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.core.search.alignment import attention_maps
-from keras_transformer.core.search.compiled_model import compile_model, decode, encode
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_weights import restore_model
 from keras_transformer.core.vocabulary.pair import VocabularyPair
@@ -22,6 +20,7 @@ from keras_transformer.kit.figures.pictures import (
 from keras_transformer.kit.figures.views import AttentionView, attention_views
 from keras_transformer.support.errors import install_command
 from keras_transformer.use.evaluate.sample import SampleAnswers
+from tests.core.search.test_alignment import maps_of
 from tests.refusals import refused
 from tests.small_models import translator_with
 
@@ -200,9 +199,7 @@ def test_views_of_texts(model, vocabularies):
     )
     ids = [[*each, 2] for each in vocabularies.target.encode(["the cat", "die katze"])]
     source, target = (np.array([each], "i4") for each in ids)
-    compiled = compile_model(model)
-    encoded = encode(compiled, source)
-    maps = attention_maps(encoded, decode(compiled, encoded, target))
+    maps = maps_of(model, source, target)
     assert "".join(encoder.queries) == "▁the▁cat</s>"
     assert "".join(decoder.keys) == "<s>▁die▁katze"
     assert memory.keys == encoder.queries
