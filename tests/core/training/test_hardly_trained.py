@@ -8,7 +8,7 @@ from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.use.store.card import card_from_json
-from tests.small_models import card_of
+from tests.given_answers import card_of
 
 ADVICE = "to continue, run train again with more train_minutes or train_steps"
 EARLY = CheckpointInfo("step-00000068", 68, validation_loss=math.log(251), epochs=0.41)
