@@ -1,7 +1,7 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
 # make test-plain   tests that need no TensorFlow, in less than a minute: to run at each save
-# make test         these and the other fast tests, which guard correctness, in about six minutes; in 15 on a processor
-#                   with only AVX2 that has other work, too
+# make test         these and the other fast tests, which guard correctness, in about six minutes;
+#                   in 15 on a processor with only AVX2 that has other work, too
 # make test-slow    the other tests: killed trainings, several workers, browsers, notebooks, other
 #                   engines, exhaustive random cases
 # make test-beam    tests of Apache Beam, which needs a separate set of packages

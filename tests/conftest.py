@@ -176,7 +176,8 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(config, items):
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        if is_plain(item.path) and not marks & {"slow", "tensorflow"}:
+        forks = "run_program" in item.fixturenames  # from a process that has imported TensorFlow
+        if is_plain(item.path) and not marks & {"slow", "tensorflow"} and not forks:
             item.add_marker("plain")
     if not config.pluginmanager.has_plugin("randomly"):
         place = {stem: number for number, stem in enumerate(LONG)}

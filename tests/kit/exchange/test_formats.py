@@ -17,6 +17,7 @@ CARD = card_of(TransformerConfig(100), DecodingConfig())
 SHARED = ["vocabularies", "export_dir", "card", "overwrite"]
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_writer_takes_the_models_and_the_options_of_its_row(name):
     kind = FORMATS[name]
