@@ -1,6 +1,7 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
-# make test         fast tests, which guard correctness, in about six minutes; in 15 on a processor
-#                   with only AVX2 that has other work, too
+# make test-plain   tests that need no TensorFlow, in less than a minute: to run at each save
+# make test         these and the other fast tests, which guard correctness, in about six minutes;
+#                   in 15 on a processor with only AVX2 that has other work, too
 # make test-slow    the other tests: killed trainings, several workers, browsers, notebooks, other
 #                   engines, exhaustive random cases
 # make test-beam    tests of Apache Beam, which needs a separate set of packages
@@ -37,13 +38,18 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs notebooks install clean
+.PHONY: quickstart test test-plain test-tensorflow test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs notebooks install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
 
-test: install
-	$(TEST) -m "not slow"
+test: test-plain test-tensorflow
+
+test-plain: install
+	$(TEST) -m plain
+
+test-tensorflow: install
+	$(TEST) -m "not slow and not plain"
 
 test-slow: $(VENV)/.slow $(if $(shell command -v npm),$(VENV)/.web)
 	$(TEST) -m slow

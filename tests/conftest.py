@@ -1,8 +1,12 @@
-"""Sets up the tests: TensorFlow quiet and on the CPU only, two tiers of tests, shared fixtures.
+"""Sets up the tests: TensorFlow quiet and on the CPU only, three tiers of tests, shared fixtures.
+
+Plain tests are those of the files in PLAIN: they run where TensorFlow cannot be imported, in less
+than a minute (`make test-plain`). A test of these files that needs it is marked `tensorflow`.
 
 Tests are marked `slow` if they need something that takes long: trainings that are killed, several
-workers, notebooks, a browser, other engines, or full numbers of random cases. `make test` skips
-them, and `make test-slow` runs them.
+workers, notebooks, a browser, other engines, or full numbers of random cases (`make test-slow`).
+
+`make test` runs all but the slow tests.
 """
 
 import functools
@@ -10,6 +14,7 @@ import gc
 import os
 import random
 import re
+import sys
 from pathlib import Path
 
 # The tests expect the CPU's numbers and messages, even on a machine with a GPU.
@@ -27,6 +32,64 @@ pytest_plugins = ["tests.program_fixtures", "tests.worlds"]
 
 # Most objects are TensorFlow's and stay alive: scanning them again and again takes long.
 gc.set_threshold(1_000_000, 50, 1000)
+
+# The files, and folders of files, of the plain tier.
+PLAIN = (
+    "benchmarks/test_gpu.py",
+    "benchmarks/test_gpu_step.py",
+    "bin/test_command.py",
+    "bin/test_paper_tables.py",
+    "bin/test_prepare_data.py",
+    "core/test_config.py",
+    "core/search/test_config.py",
+    "core/search/test_streams.py",
+    "core/training/test_checkpoint_files.py",
+    "core/training/test_hardly_trained.py",
+    "core/training/test_interruption.py",
+    "core/training/test_model_directory.py",
+    "core/vocabulary/",
+    "docs/",
+    "kit/documents/",
+    "kit/exchange/test_formats.py",
+    "kit/exchange/test_tensors.py",
+    "kit/figures/test_page.py",
+    "kit/figures/test_views.py",
+    "kit/paper/test_tables.py",
+    "kit/paper/test_trained_rows.py",
+    "kit/parsing/",
+    "kit/serving/",
+    "pipelines/test_data_files.py",
+    "pipelines/test_ibm_model_1.py",
+    "pipelines/test_many_languages.py",
+    "pipelines/test_pair_files.py",
+    "pipelines/test_sample_text.py",
+    "pipelines/test_source_options.py",
+    "pipelines/test_term_annotation.py",
+    "pipelines/test_vocabulary.py",
+    "pipelines/test_word_pairs.py",
+    "support/files/",
+    "support/test_fields.py",
+    "support/test_output_files.py",
+    "support/test_progress.py",
+    "support/test_text_changes.py",
+    "support/test_text_table.py",
+    "test_documents.py",
+    "test_structure.py",
+    "test_type_hints.py",
+    "use/evaluate/test_calibration.py",
+    "use/evaluate/test_length_penalty.py",
+    "use/evaluate/test_robustness.py",
+    "use/evaluate/test_translation.py",
+    "use/store/test_card.py",
+    "use/store/test_decoding.py",
+    "use/store/test_languages.py",
+    "use/store/test_results.py",
+    "use/translate/test_answers.py",
+    "use/translate/test_confidence.py",
+    "use/translate/test_minimum_risk.py",
+    "use/translate/test_search_request.py",
+    "use/translate/test_terminology.py",
+)
 
 # The files that take longest, longest first. They start first, so that no worker is left with one
 # at the end. Before them, the file that uses Hypothesis, which once collects all garbage of its
@@ -91,7 +154,31 @@ def _seeded():
     np.random.seed(SEED)
 
 
+def is_plain(path):
+    """Whether a path is in the plain tier."""
+    tests = Path(__file__).parent
+    return path.is_relative_to(tests) and path.relative_to(tests).as_posix().startswith(PLAIN)
+
+
+def pytest_configure(config):
+    if config.option.markexpr == "plain":
+        sys.modules["tensorflow"] = None  # whoever imports it fails
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Has the plain tier not import the files and folders of other tests."""
+    if config.option.markexpr != "plain" or is_plain(collection_path):
+        return None
+    return collection_path.is_file() or not list(filter(is_plain, collection_path.rglob("*.py")))
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        forks = "run_program" in item.fixturenames  # from a process that has imported TensorFlow
+        if is_plain(item.path) and not marks & {"slow", "tensorflow"} and not forks:
+            item.add_marker("plain")
     if not config.pluginmanager.has_plugin("randomly"):
         place = {stem: number for number, stem in enumerate(LONG)}
         items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
@@ -134,7 +221,7 @@ def corpora():
     return Path(folder)
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(params=["local", pytest.param("remote", marks=pytest.mark.tensorflow)])
 def any_folder(request, tmp_path, monkeypatch):
     """An empty folder, on the disk or on a file system that only TensorFlow supports.
 

@@ -24,8 +24,8 @@ from keras_transformer.use.store.results import read_results, read_training
 from pipelines.prepare import metadata
 from pipelines.prepare.metadata import read_metadata
 from pipelines.sample_text import sample_files
+from tests.given_answers import card_of
 from tests.refusals import check_line
-from tests.small_models import card_of
 
 SOURCE, TARGET = sample_files("validation")
 TEXT = [f"--train_source={SOURCE}", f"--train_target={TARGET}"]

@@ -210,6 +210,7 @@ def test_samples_of_python_use_names_that_exist(name):
                 assert node.attr in keras_transformer.__all__
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("part", "name", "shape"),
     [
@@ -228,6 +229,7 @@ def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part,
     assert found[name].shape == shape
 
 
+@pytest.mark.tensorflow
 def test_examples_of_docstrings_are_true():
     """Those of public names are run by tests/test_keras_objects.py."""
     module = importlib.import_module("keras_transformer.core.search.constraints")

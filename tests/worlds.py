@@ -4,6 +4,7 @@ Workers share the folders from `made_once`, so tests must not write to them. A t
 copies the folder first.
 """
 
+import functools
 import os
 import shutil
 
@@ -131,20 +132,22 @@ def steps_traced_once(traced_steps):
     short runs; tests that run programs as processes trace in each of them.
     """
     from keras_transformer.core.training import loop, step
-    from keras_transformer.core.training.step import TrainingStep
+    from keras_transformer.core.training.step import TrainingStep, XlaTrainingStep
 
-    def step_of(model_config, training_config, strategy):
-        configs = (model_config, training_config)
-        if configs not in traced_steps:
-            made = TrainingStep(*configs, strategy)
+    def step_of(kind, model_config, training_config, strategy):
+        key = (kind, model_config, training_config)
+        if key not in traced_steps:
+            made = kind(model_config, training_config, strategy)
             variables = [*made.model.variables, *made.optimizer.variables]
-            traced_steps[configs] = made, [(variable, variable.numpy()) for variable in variables]
-        made, initial = traced_steps[configs]
+            traced_steps[key] = made, [(variable, variable.numpy()) for variable in variables]
+        made, initial = traced_steps[key]
         for variable, value in initial:
             variable.assign(value)
         return made
 
+    plain = functools.partial(step_of, TrainingStep)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "TrainingStep", step_of)
-        patch.setattr(step, "TrainingStep", step_of)  # imported on demand by pipelines/adaptation
+        patch.setattr(loop, "TrainingStep", plain)
+        patch.setattr(loop, "XlaTrainingStep", functools.partial(step_of, XlaTrainingStep))
+        patch.setattr(step, "TrainingStep", plain)  # imported on demand by pipelines/adaptation
         yield

@@ -34,6 +34,7 @@ def test_all_tables_as_json(call_program):
     assert rows["E"]["paper_parameters_millions"] is None
 
 
+@pytest.mark.tensorflow
 def test_a_trained_model(call_program, prepared, untrained, tmp_path):
     model_dir = shutil.copytree(untrained, tmp_path / "model")  # scores are written to it
     arguments = [f"--model_dir={model_dir}", f"--data_dir={prepared}", "--beam_size=1"]

@@ -23,6 +23,7 @@ def words(**values):
     return [f"--{name}={value}" for name, value in values.items()]
 
 
+@pytest.mark.tensorflow
 def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path):
     arguments = words(dataset="files", vocab_size=280, max_length=40, **text)
     first = run_program("prepare_data", *arguments)
@@ -34,6 +35,7 @@ def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path
     assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
 
 
+@pytest.mark.tensorflow
 def test_files_of_both_sides_beside_parallel_ones(call_program, text, tmp_path):
     table, memory = tmp_path / "more.tsv", tmp_path / "memory.tmx"
     table.write_text("a dog\tein Hund\n")
@@ -50,6 +52,7 @@ def test_files_of_both_sides_beside_parallel_ones(call_program, text, tmp_path):
     assert done.result["pairs"] == {"train": 30 + 2 + 3, "test": 1}
 
 
+@pytest.mark.tensorflow
 def test_filters_and_weights(call_program, text, tmp_path):
     for side, lines in (
         ("en", ["a dog", "a dog", "x " * 9]),
@@ -69,6 +72,7 @@ def test_filters_and_weights(call_program, text, tmp_path):
         assert re.search(rf"\b{rule} .*\b{count} of 33\b", done.errors)
 
 
+@pytest.mark.tensorflow
 def test_pairs_are_added(call_program, text):
     shares = "upper:1,no_stop:1"
     done = call_program(

@@ -211,6 +211,7 @@ class TestArguments:
         with refused(argument, received):
             prepare(tmp_path / "data", **arguments)
 
+    @pytest.mark.tensorflow
     def test_lists_of_files_by_pattern(self, files, tmp_path):
         for number in "12":
             for language, word in (("en", "dog"), ("de", "Hund")):
@@ -292,6 +293,7 @@ def prepared(tmp_path_factory):
     return folder
 
 
+@pytest.mark.tensorflow
 class TestDataDirectory:
     def test_it_says_its_languages_and_directions(self, prepared):
         metadata = read_metadata(prepared / "data")
@@ -335,6 +337,7 @@ def translator(prepared):
     return load(prepared / "model", beam_size=1, n_best=1)
 
 
+@pytest.mark.tensorflow
 class TestEvaluation:
     def test_every_direction_has_scores(self, prepared, translator):
         assert translator.target_languages == ("de", "cs", "en")

@@ -55,6 +55,7 @@ def test_unknown_sources_are_refused(dataset):
         make_source(dataset, {})
 
 
+@pytest.mark.tensorflow
 def test_files_are_the_default(tmp_path):
     paths = [tmp_path / "a.en", tmp_path / "a.de"]
     for path in paths:
@@ -70,6 +71,7 @@ def test_files_are_the_default(tmp_path):
     assert contents(tmp_path / "default") == contents(tmp_path / "named") == made
 
 
+@pytest.mark.tensorflow
 def test_a_treebank(tmp_path, trees):
     pattern, files = trees
     options = {"vocab_size": 300, "max_length": 64}

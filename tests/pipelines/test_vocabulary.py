@@ -19,7 +19,7 @@ TEXT = [
 ] * 20
 
 
-@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+@pytest.mark.parametrize("kind", ["bpe", pytest.param("wordpiece", marks=pytest.mark.tensorflow)])
 def test_learning_repeats_itself(kind, tmp_path):
     folders = [tmp_path / "1", tmp_path / "2"]
     for folder in folders:
@@ -77,7 +77,9 @@ def test_more_text_than_fits_is_sampled(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [("bpe", 37000), ("bpe", 100), ("wordpiece", 37000), ("wordpiece", 50)]
+    ("kind", "size"),
+    [("bpe", 37000), ("bpe", 100)]
+    + [pytest.param("wordpiece", size, marks=pytest.mark.tensorflow) for size in (37000, 50)],
 )
 def test_impossible_sizes_are_named_with_a_bound_that_holds(kind, size, tmp_path):
     with refused("vocab_size", size) as error:
@@ -129,7 +131,9 @@ def test_special_ids_of_existing_models_are_moved(options, missing, tmp_path):
     assert again.read_bytes() == ours.file.read_bytes()  # nothing is left to move
 
 
-@pytest.mark.parametrize(("kind", "size"), [("bpe", 330), ("wordpiece", 135)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("bpe", 330), pytest.param("wordpiece", 135, marks=pytest.mark.tensorflow)]
+)
 def test_our_own_vocabularies_are_copied(kind, size, tmp_path):
     learned = learn_subwords(TEXT, kind, size, tmp_path, seed=1)
     copy = tmp_path / f"source_vocabulary{learned.file.suffix}"

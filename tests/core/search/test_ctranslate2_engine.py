@@ -26,8 +26,9 @@ from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
 from keras_transformer.use.store.model_path import DEVICES
 from tests.core.search.test_tensorflow_engine import assert_aligned
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of, compiled, small_model
+from tests.small_models import compiled, small_model
 
 VOCAB_SIZE = 60
 TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]

@@ -16,6 +16,7 @@ from keras_transformer.support.files.json_files import read_json
 from tests.refusals import refused
 
 
+@pytest.mark.tensorflow
 def test_records_are_read_as_they_were_written(any_folder):
     assert read_records(any_folder) == []
     progress = Progress(StepSums(loss=2.5, skipped=1.0), 3, 1.5, 2)

@@ -2,14 +2,13 @@ import dataclasses
 import math
 
 import pytest
-from keras_transformer.use.store.flat_card import nested_card
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.hardly_trained import hardly_trained
 from keras_transformer.use.store.card import card_from_json
-from tests.small_models import card_of
+from tests.given_answers import card_of
 
 ADVICE = "to continue, run train again with more train_minutes or train_steps"
 EARLY = CheckpointInfo("step-00000068", 68, validation_loss=math.log(251), epochs=0.41)
@@ -69,7 +68,6 @@ def test_a_card_says_it_and_so_does_that_of_an_export():
     assert early.hardly_trained == line(EARLY)
     assert early.flat()["hardly_trained"] == line(EARLY)
     assert card_from_json(early.to_json(), "card").hardly_trained == line(EARLY)
-    assert card_from_json(nested_card(early.flat(), "card"), "card").hardly_trained == line(EARLY)
     joined = CheckpointInfo("one + other")
     good = CheckpointInfo("one", 9000, validation_loss=1.7, epochs=0.5)
     of_two = dataclasses.replace(card, checkpoint=joined, ensemble=(good, EARLY))

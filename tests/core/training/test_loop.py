@@ -1,4 +1,4 @@
-"""The loop over small copying tasks: resuming, accumulation, limits, signals, curves."""
+"""The loop over small copying tasks: resuming, limits, signals, curves."""
 
 import dataclasses
 import itertools
@@ -210,19 +210,6 @@ def test_best_metric_that_is_not_measured(tmp_path):
         run(tmp_path, 2, best_metric="f1")
 
 
-def test_accumulated_parts_equal_one(tmp_path):
-    model = dataclasses.replace(MODEL, dropout=0.0)
-    run(tmp_path / "one", 20, model)
-    run(tmp_path / "four", 20, model, dataclasses.replace(TRAINING, accumulate_steps=4))
-    for one, four in zip(weights(tmp_path / "one"), weights(tmp_path / "four"), strict=True):
-        np.testing.assert_allclose(four, one, atol=2e-5)
-    for one, four in zip(
-        log(tmp_path / "one", "training"), log(tmp_path / "four", "training"), strict=True
-    ):
-        for name in ("loss", "gradient_norm"):
-            np.testing.assert_allclose(four[name], one[name], rtol=1e-4)
-
-
 def test_nothing_left_to_do_writes_nothing(two_checkpoints):
     before = sorted(two_checkpoints.glob("checkpoints/*"))
     assert run(two_checkpoints, 10)["step"] == 10
@@ -300,16 +287,6 @@ def test_curves_hold_what_is_reported(tmp_path):
     assert log(tmp_path, "checkpoint") == [
         {"event": "checkpoint", "step": 20, "checkpoint": "step-00000020"}
     ]
-
-
-def test_a_rate_that_ends_with_the_run(tmp_path):
-    training = dataclasses.replace(TRAINING, warmup_steps=4, decay="linear")
-    run(tmp_path, 20, training=training, log_steps=1)
-    peak = 0.5 * 8**-0.5 * 4**-0.5
-    # Of each step's own update: that of the fourth is largest, and a twenty-first would have none.
-    expected = [peak * min(step / 4, (21 - step) / 17) for step in range(1, 21)]
-    found = [line["learning_rate"] for line in log(tmp_path, "training")]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
 
 
 def test_expected_steps():
@@ -618,14 +595,13 @@ def test_a_run_counts_its_passes_over_the_data(tmp_path, caplog, monkeypatch):
     batch = np.array([[4, 5, 2], [6, 2, 0]], "int32")  # 5 target tokens
     batches = tf.data.Dataset.from_tensors((batch, batch)).repeat()
     held_out = batches.take(1)
-    model = dataclasses.replace(MODEL, vocab_size=100)
 
     def told(steps, target_tokens, **settings):
         caplog.clear()
         data = TrainingData(batches, validation=held_out, target_tokens=target_tokens)
         config = LoopConfig(train_steps=steps, log_steps=2, **settings)
         with caplog.at_level("INFO", logger="absl"):
-            result = train(model, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
+            result = train(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
         words = ("passes", "hardly")
         lines = [record.getMessage() for record in caplog.records]
         return result["epochs"], [line for line in lines if any(word in line for word in words)]
@@ -646,12 +622,14 @@ def test_a_run_counts_its_passes_over_the_data(tmp_path, caplog, monkeypatch):
     assert told(5, 1, train_minutes=60) == (25.0, [])
 
 
-def test_a_short_run_shortens_its_warm_up(tmp_path, caplog):
+def test_a_short_run_shortens_its_warm_up_and_its_rate_ends_with_it(tmp_path, caplog):
     training = dataclasses.replace(TRAINING, warmup_steps=10**7, learning_rate=0.01, decay="linear")
     with caplog.at_level("INFO", logger="absl"):
         run(tmp_path, 10, training=training, log_steps=1)
     rates = [line["learning_rate"] for line in log(tmp_path, "training")]
-    assert rates[1] == max(rates) == pytest.approx(0.01)
+    # Of each step's own update: that of the second is largest, and an eleventh would have none.
+    expected = [0.01 * min(step / 2, (11 - step) / 9) for step in range(1, 11)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5, atol=1e-9)
     messages = [record.args for record in caplog.records if "warm" in record.msg]
     assert messages == [(2, 10**7)]
 

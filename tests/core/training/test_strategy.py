@@ -97,7 +97,7 @@ def one_replica(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "workers", "replicas", "parts", "rematerialize", "optimizer"),
     [
-        ("mirrored", 1, 2, 1, False, "adam"),
+        ("mirrored", 1, 2, 2, False, "adam"),
         pytest.param("mirrored", 1, 2, 4, True, "adam", marks=pytest.mark.slow),
         # Of 5 rows: three replicas have nothing to do.
         pytest.param("mirrored", 1, 8, 1, False, "adam", marks=pytest.mark.slow),

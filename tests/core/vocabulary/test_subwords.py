@@ -5,6 +5,7 @@ from keras_transformer.core.vocabulary.subwords import Subwords
 from pipelines.prepare.vocabulary import learn_subwords
 from tests.refusals import refused
 
+WORDPIECE = pytest.param("wordpiece", marks=pytest.mark.tensorflow)
 TEXT = [
     "the dog sees the big dog and the small cats.",
     "der Hund sieht den großen Hund, und die kleinen Katzen!",
@@ -37,7 +38,7 @@ def wordpiece(tmp_path_factory):
     return learn_subwords(TEXT, "wordpiece", 140, tmp_path_factory.mktemp("wordpiece"), seed=1)
 
 
-@pytest.fixture(scope="module", params=["bpe", "wordpiece"])
+@pytest.fixture(scope="module", params=["bpe", WORDPIECE])
 def learned(request):
     return request.getfixturevalue(request.param)
 
@@ -88,6 +89,7 @@ def test_what_bpe_does_not_keep(bpe):
     assert bpe.decode(bpe.encode(["  dog", "x▁y"])) == ["dog", "x y"]
 
 
+@pytest.mark.tensorflow
 def test_what_wordpiece_does_not_keep(wordpiece):
     ids = wordpiece.encode(["dog Ж", "dЖg", "x▁y", " a\nb\r"])
     assert 3 in ids[0]
@@ -165,7 +167,7 @@ def test_numbered_pieces_that_are_none(first_line, received, tmp_path):
 class TestCodes:
     """The codes of target languages."""
 
-    @pytest.fixture(scope="class", params=["bpe", "wordpiece"])
+    @pytest.fixture(scope="class", params=["bpe", WORDPIECE])
     def coded(self, request, tmp_path_factory):
         size = {"bpe": 340, "wordpiece": 140}[request.param]
         folder = tmp_path_factory.mktemp(request.param)

@@ -16,10 +16,11 @@ from keras_transformer.core.vocabulary.terms import (
 from pipelines.prepare.vocabulary import learn_subwords
 from tests.refusals import refused
 
+WORDPIECE = pytest.param("wordpiece", marks=pytest.mark.tensorflow)
 TEXT = ["the dog sees a big dog.", "der Hund sieht den großen Hund! < > / term as"] * 20
 
 
-@pytest.fixture(scope="module", params=["bpe", "wordpiece"])
+@pytest.fixture(scope="module", params=["bpe", WORDPIECE])
 def vocabulary(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     size = {"bpe": 330, "wordpiece": 60}[request.param]
@@ -114,6 +115,7 @@ def test_marks_are_neither_encoded_nor_decoded(vocabulary):
     assert vocabulary.words([begin, *dog])[-1] == 0
 
 
+@pytest.mark.tensorflow
 def test_marks_in_a_graph(vocabulary):
     from keras_transformer.kit.exchange.graph_vocabulary import GraphVocabulary
 

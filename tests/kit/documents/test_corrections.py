@@ -215,7 +215,15 @@ def test_blank_texts_are_refused(path, source, target, name):
         Corrections(path, LANGUAGES).add(source, target, DIRECTION)
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.tmx.gz", "gs://bucket/a.tmx", "none/a.tmx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.tsv",
+        "a.tmx.gz",
+        pytest.param("gs://bucket/a.tmx", marks=pytest.mark.tensorflow),
+        "none/a.tmx",
+    ],
+)
 def test_files_that_cannot_hold_corrections(tmp_path, name):
     path = name if "://" in name else str(tmp_path / name)
     with refused("corrections", path):

@@ -18,8 +18,9 @@ from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.documents.text_translator import TextTranslator
 from keras_transformer.kit.exchange.argos import export_argos, sentencepiece_model
 from pipelines.prepare.vocabulary import learn_subwords
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of, engine_of, small_model
+from tests.small_models import engine_of, small_model
 
 ENGLISH = ["the dog sees a cat. the cat sleeps.", "an (old) dog runs to the big house!"] * 20
 GERMAN = ["der Hund sieht eine Katze", "grüße, 12 süße Vögel – „schön“ 😀"] * 20

@@ -10,8 +10,8 @@ from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.kit.exchange.directory import check_export_dir, write_export
 from keras_transformer.support.files.replacing import replaced_folder
 from keras_transformer.use.store.card import CARD, FORMAT_VERSION, read_card
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of
 
 MODEL_CARD = card_of(TransformerConfig(100), DecodingConfig())
 

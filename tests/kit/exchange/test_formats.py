@@ -10,13 +10,14 @@ import pytest
 from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.kit.exchange.formats import FORMATS, check_options, check_weights, export
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of
 
 CARD = card_of(TransformerConfig(100), DecodingConfig())
 SHARED = ["vocabularies", "export_dir", "card", "overwrite"]
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_writer_takes_the_models_and_the_options_of_its_row(name):
     kind = FORMATS[name]

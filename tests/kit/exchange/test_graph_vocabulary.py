@@ -141,6 +141,7 @@ def test_empty_batches(graph):
     assert graph.decode(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
 
 
+@pytest.mark.parametrize("vocabulary", KINDS[2:], indirect=True)
 def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
     class Echo(tf.Module):
         def __init__(self):
@@ -159,6 +160,7 @@ def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
     assert texts_of(texts) == vocabulary.decode(rows)
 
 
+@pytest.mark.parametrize("vocabulary", KINDS[:2], indirect=True)
 def test_setting_a_seed_leaves_a_tokenizer_working(vocabulary, graph):
     echo = tf.function(lambda text: graph.decode(graph.encode(text).to_tensor()))
     text = tf.constant(["the dog"])

@@ -152,6 +152,8 @@ def test_one_source_language(tmp_path):
             import_marian(there.folder, tmp_path / "other", languages=languages)
 
 
+# With codes on both sides; `test_scores` compares all models with the equations.
+@pytest.mark.parametrize("there", ["NLLB-200"], indirect=True)
 def test_translations_of_a_batch_in_several_directions(there_and_here):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
     kept = read_hugging_face(there.folder)
@@ -183,6 +185,8 @@ def test_scores(there_and_here):
         np.testing.assert_allclose(score.log_prob, wanted, rtol=1e-4)
 
 
+# The decoder reads a code, or does not.
+@pytest.mark.parametrize("there", ["NLLB-200", "SMaLL-100"], indirect=True)
 def test_ctranslate2_translates_and_scores_the_same(there_and_here, tmp_path):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
     stored = open_model(ModelPath(there.model_dir)).restore()

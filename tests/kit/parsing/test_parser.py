@@ -9,8 +9,8 @@ from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.kit.parsing.linearisation import Linearisation
 from keras_transformer.kit.parsing.parser import Parser
 from keras_transformer.use.translate.translator import Translator
+from tests.given_answers import GivenAnswers, card_of
 from tests.refusals import refused
-from tests.small_models import GivenAnswers, card_of
 
 
 def make(*answers, linearisation=None):

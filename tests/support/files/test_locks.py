@@ -77,6 +77,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
         caplog.clear()
 
 
+@pytest.mark.tensorflow
 def test_a_remote_folder_is_used_with_a_warning(tmp_path, caplog):
     folder = to_path(f"ram://{tmp_path.name}-lock")
     with locked(folder / "lock", "dir"), locked(folder / "lock", "dir"):

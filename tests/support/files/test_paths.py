@@ -10,6 +10,7 @@ from keras_transformer.support.files.paths import resolved, to_path
 from tests.refusals import refused
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
 def test_a_file_system_that_there_is_not_is_named(path):
     named = "'none' not implemented.*: 'none://bucket/folder"
@@ -28,6 +29,7 @@ def test_what_no_file_can_be_called_is_refused(path):
     assert to_path("a\udcff") == Path("a\udcff")  # a byte that is no UTF-8
 
 
+@pytest.mark.tensorflow
 def test_paths_are_local_unless_they_name_a_file_system():
     for path in ("a/b", "/a:/b", "c:/d", "x:y//z"):
         assert to_path(path) == Path(path)
@@ -39,6 +41,7 @@ def test_paths_are_local_unless_they_name_a_file_system():
     assert str(remote.parent) == "gs://bucket" and to_path(remote) == remote
 
 
+@pytest.mark.tensorflow
 def test_links_are_followed_to_where_they_lead(tmp_path):
     folder = tmp_path.resolve()
     (folder / "to_file").symlink_to("../" + folder.name + "/file")

@@ -43,6 +43,7 @@ def test_what_has_no_end_is_not_read(device, tmp_path):
     assert caught.value.place is None
 
 
+@pytest.mark.tensorflow
 def test_what_has_an_end_is_read(tmp_path):
     leader, terminal = os.openpty()
     os.mkfifo(tmp_path / "pipe")

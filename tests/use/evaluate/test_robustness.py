@@ -10,7 +10,7 @@ from keras_transformer.use.evaluate.robustness import (
     single_words,
 )
 from keras_transformer.use.translate.translator import Translator
-from tests.small_models import GivenAnswers, card_of
+from tests.given_answers import GivenAnswers, card_of
 
 SOURCE, REFERENCE = "the dog runs here.", "ein Hund rennt hier."
 ANSWERS = {

@@ -10,7 +10,8 @@ from keras_transformer.kit.parsing.sample import parsing_sample
 from keras_transformer.kit.parsing.trees import parse_trees
 from keras_transformer.use.evaluate.sample import SampleAnswers
 from keras_transformer.use.translate.translator import Translator
-from tests.small_models import Characters, GivenAnswers, card_of, small_model
+from tests.given_answers import GivenAnswers, card_of
+from tests.small_models import Characters, small_model
 
 GOLD = list(
     parse_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))", "(NP (NN cat))"], "test")

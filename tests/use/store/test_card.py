@@ -13,8 +13,8 @@ from keras_transformer.use.store.card import ModelCard, card_from_json
 from keras_transformer.use.store.directory import evaluation_of
 from keras_transformer.use.store.export import require_unset
 from keras_transformer.use.store.results import write_results
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of
 
 CHECKPOINT = CheckpointInfo("average:5", step=70)
 DESCRIPTION = ModelDescription(

@@ -4,7 +4,7 @@ from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.vocabulary.language_codes import Direction, options_of
 from keras_transformer.use.store.languages import ModelLanguages, find_language, is_same, name_of
-from tests.small_models import card_of
+from tests.given_answers import card_of
 
 
 def described(**facts):

@@ -8,8 +8,9 @@ from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.documents.formats import read_document
 from keras_transformer.kit.documents.text_translator import TextTranslator
 from pipelines.prepare.vocabulary import learn_subwords
+from tests.given_answers import card_of
 from tests.refusals import refused
-from tests.small_models import card_of, engine_of, small_model
+from tests.small_models import engine_of, small_model
 
 TEXT = ["the dog sees a cat. the cat sleeps.", "der Hund sieht eine Katze", "pes vidí kočku"] * 20
 DIRECTIONS = [Direction("en", "de"), Direction("en", "cs"), Direction("de", "cs")]

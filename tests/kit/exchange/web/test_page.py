@@ -15,9 +15,9 @@ from keras_transformer.kit.exchange.web.page import (
     runtime_files,
 )
 from keras_transformer.use.store.card import read_card
+from tests.given_answers import card_of
 from tests.kit.exchange.web.conftest import SCRIPTS
 from tests.refusals import refused
-from tests.small_models import card_of
 
 
 def json_of(file):
