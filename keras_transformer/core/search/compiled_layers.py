@@ -95,6 +95,7 @@ def norm_if_post(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -
 
 
 def last_norm(config: TransformerConfig, norm: Normalization | None, x: tf.Tensor) -> tf.Tensor:
+    """The last normalization of a pre-norm stack; post-norm stacks have none."""
     return x if norm is None else _normalize(config, norm, x)
 
 

@@ -179,7 +179,8 @@ def parse_file(
     require(language is not None or not needs_source, "source", rule, shown(request.source))
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in FILE_FORMATS.values() for known in format.endings]
-    advice = saving_advice(file.name) or f"its name must end in one of {', '.join(endings)}"
+    usual = ", ".join(format.endings[0] for format in FILE_FORMATS.values() if format.endings)
+    advice = saving_advice(file.name) or f"its name must end in {usual} or the like"
     rule = f"must be in a supported format: {advice}"
     require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)

@@ -8,8 +8,8 @@ const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau 
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
   xhtml: "html", po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // by file suffix
 // Documents that are not text: their translations are downloaded at once.
-const ARCHIVES = ["docx", "docm", "odt", "ott", "pptx", "pptm", "odp", "otp", "xlsx",
-  "xlsm", "ods", "ots", "epub"];
+const ARCHIVES = ["docx", "docm", "dotx", "dotm", "pptx", "pptm", "potx", "potm", "ppsx", "ppsm",
+  "xlsx", "xlsm", "xltx", "xltm", "odt", "ott", "odp", "otp", "ods", "ots", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const PLAIN = ["text", "wrapped"]; // formats without marks; their sentences are marked on the page
@@ -20,6 +20,9 @@ const LEFT = {
   field: ["field that a program fills in", "fields that a program fills in"],
   formula: ["text that formulas compute or use", "texts that formulas compute or use",
     "If a text that a formula uses were translated, the formula could have another result."],
+  hint: ["prompt or caption of a sheet", "prompts or captions of sheets"],
+  long: ["text whose translation is too long for a cell",
+    "texts whose translations are too long for a cell"],
   header: ["header or footer of a sheet", "headers or footers of sheets"],
   deleted: ["tracked deletion", "tracked deletions"],
   hidden: ["hidden text", "hidden texts"],
