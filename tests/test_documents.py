@@ -126,6 +126,7 @@ def test_results_of_every_program_are_described():
         assert field in words or field.removeprefix("validation_") in words, field
 
 
+@pytest.mark.tensorflow
 def test_every_link_leads_to_a_page():
     found = {page: text_of(document) for document, page in pages.documents().items()}
     found |= pages.api_pages()
