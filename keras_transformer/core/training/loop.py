@@ -144,7 +144,7 @@ def _log_end(
     model_config: TransformerConfig,
     training_config: TrainingConfig,
 ) -> None:
-    """Logs how to continue, and warns if the run ended during its warm-up, or hardly trained."""
+    """Logs how to continue, and warns if the model is hardly trained."""
     stopped = state.decision.stopped
     if stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", stopped, state.step)
@@ -157,9 +157,6 @@ def _log_end(
         line = hardly_trained(latest.info(), model_config.vocab_size, training_config)
     if line is not None:
         logging.warning("%s", line)
-    elif state.step < training_config.warmup_steps and not training_config.decays_to_zero:
-        message = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
-        logging.warning(message, state.step, training_config.warmup_steps, stopped)
 
 
 def _log_warmup(training_config: TrainingConfig, total_steps: int, limit: str) -> None:

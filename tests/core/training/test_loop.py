@@ -556,7 +556,8 @@ def follow(directory, cluster):
 def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
     due, end = told(checkpoint_due=True), told(stopped="SIGTERM", seconds=90.0)
     result = follow(tmp_path, Told(tmp_path, None, told(), due, told(), end, end))
-    assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
+    wanted = {"worker": 1, "step": 6, "minutes": 1.5, "epochs": None, "stopped": "SIGTERM"}
+    assert result == wanted
     assert not list(tmp_path.iterdir())
 
 
@@ -579,9 +580,11 @@ def test_what_a_run_says_in_the_end(tmp_path, caplog):
         caplog.clear()
         with caplog.at_level("INFO", logger="absl"):
             run(tmp_path, *arguments, **settings)
-        return [record.args for record in caplog.records if "raise" in record.msg]
+        return [record.args for record in caplog.records if re.search("raise|^%s$", record.msg)]
 
-    of_warm_up, over = (6, 20, "train_steps"), (6, "train_steps")
+    message = "this model is hardly trained (it ended at step 6, inside its warm-up of 20 steps): "
+    message += "to continue, run train again with more train_minutes or train_steps"
+    of_warm_up, over = (message,), (6, "train_steps")
     at_the_start = (6, 20, 1, "train_steps")
     assert told(6) == [at_the_start, of_warm_up]
     assert told(6) == [at_the_start, over, of_warm_up]
