@@ -7,19 +7,26 @@ defined. `import keras_transformer` does not import Keras, which takes seconds; 
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 from types import ModuleType
 
 
 class RegisteringKeras(importlib.abc.MetaPathFinder):
     """Finds Keras like other finders, and registers the classes after its first import."""
 
+    _is_asking = False  # the other finders
+
     def find_spec(
         self, name: str, path=None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Finds `keras`, and nothing else."""
-        if name != "keras":
+        """Finds `keras`, by the other finders, and nothing else."""
+        if name != "keras" or self._is_asking:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        self._is_asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._is_asking = False
         if spec is not None:
             execute = spec.loader.exec_module
 

@@ -143,7 +143,7 @@ def test_the_base_may_be_a_mean_that_is_written(prepared, base, tmp_path):
 
 def test_the_base_may_be_elsewhere(adapter, untrained):
     translator = kt.load(untrained, adapter=adapter)
-    assert translator.checkpoint == {"checkpoint": "step-00000004", "step": 4}
+    assert translator.checkpoint == {"checkpoint": "step-00000004", "step": 4, "epochs": 2.0}
     expected = restore(adapter).model
     for one, same in zip(translator.model.weights, expected.weights, strict=True):
         np.testing.assert_array_equal(one, same)

@@ -89,7 +89,7 @@ def test_what_is_new_is_learnt_the_oldest_first(parts, caplog):
 
 
 def test_it_learns_while_there_are_no_requests(parts, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     adaptation, _, corrections = parts
     for pair in PAIRS:
         corrections.add(*pair, DIRECTION)

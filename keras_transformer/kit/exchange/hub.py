@@ -124,8 +124,8 @@ def _hub_errors(repository: str, revision: str | None, url: str) -> Iterator[Non
         if isinstance(error, OSError) and error.errno is not None:
             raise  # this machine's, such as a full disk
         rule = (
-            f"cannot be reached at {url}: check the network, or download the model's files on a "
-            "machine that has one, and import their folder by its path, without hub"
+            f"must be fetched from {url}, which cannot be reached: check the network, or download "
+            "the model's files on a machine that has one, and import their folder by its path"
         )
         raise InputError("hub", rule, reason(error)) from None
 

@@ -214,13 +214,13 @@ def test_targets_are_explained(engines):
     theirs, ours = engines(beam_size=1)
     sources, targets = make_sources(), make_sources((3, 8, 4, 1, 6, 6, 2, 9, 15, 4), seed=2)
     found, wanted = theirs.explain(sources, targets), ours.explain(sources, targets)
-    np.testing.assert_allclose(found.log_prob, wanted.log_prob, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-5, atol=1e-4)
     for place, target in enumerate(targets):
         length = len(target)
         assert (found.alignment[place, :length] == wanted.alignment[place, :length]).all()
     assert len({tuple(row) for row in found.alignment.tolist()}) > 5
     nothing = theirs.explain(sources[:1], [np.zeros(0, np.int32)])
-    assert nothing.alignment.shape == nothing.log_prob.shape == (1, 1)
+    assert nothing.alignment.shape == nothing.log_probs.shape == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -531,7 +531,7 @@ def test_an_ensemble_of_one_model_twice_is_that_model(engine, greedy_engine, sma
     scores = twice.score(SOURCES, TARGETS)
     np.testing.assert_allclose(scores, engine.score(SOURCES, TARGETS), rtol=1e-4, atol=1e-5)
     found, wanted = (each.explain(SOURCES, TARGETS) for each in (twice, engine))
-    np.testing.assert_allclose(found.log_prob, wanted.log_prob, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(found.alignment, wanted.alignment)
     with refused("attention_ids", "align_ids"):
         twice.explain(SOURCES, TARGETS, attention=True)

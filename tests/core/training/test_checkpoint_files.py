@@ -23,7 +23,7 @@ def test_records_are_read_as_they_were_written(any_folder):
     validation = {"loss": 2.0, "bleu": 31.5, "perplexity": None}
     records = [
         CheckpointRecord("step-00000000", 0, model="f"),
-        CheckpointRecord("step-00000007", 7, "f", 9.5, progress, validation, "bleu"),
+        CheckpointRecord("step-00000007", 7, "f", 9.5, 0.5, progress, validation, "bleu"),
     ]
     directory = any_folder / "checkpoints"
     directory.mkdir()

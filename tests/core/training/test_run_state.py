@@ -44,7 +44,7 @@ def test_skipped_steps_have_no_loss():
 
 def test_a_resumed_run_continues_with_its_sums():
     progress = Progress(SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
-    record = CheckpointRecord("step-8", 8, "f", 60.0, progress)
+    record = CheckpointRecord("step-8", 8, "f", 60.0, progress=progress)
     restored = RunState.restored(record)
     assert (restored.step, restored.decision.saved_step, restored.saved_seconds) == (8, 8, 60.0)
     assert (restored.progress, restored.clock()) == (progress, 60.0)

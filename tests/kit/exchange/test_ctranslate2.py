@@ -347,7 +347,7 @@ def test_rotary_positions_need_no_table(vocabulary, tmp_path):
     exact = ctranslate2.Translator(str(folder), intra_threads=1)
     assert_same_log_probs(model, exact, source, target)
     (scored,) = exact.score_batch(words_of(source), words_of(target), max_input_length=0)
-    assert found.log_prob == pytest.approx(sum(scored.log_prob[:-1]), rel=1e-4)
+    assert found.log_prob == pytest.approx(sum(scored.log_probs[:-1]), rel=1e-4)
 
 
 @pytest.mark.parametrize(
