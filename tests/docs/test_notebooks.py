@@ -16,7 +16,7 @@ NAMES = notebooks.names()
 CELL_LINES = 25  # what a reader sees at once
 # In place of what makes full runs long. Tracing a training step takes longer than a few eager ones.
 SHORTER = {
-    r"PAIRS, VOCAB_SIZE = [\d_]+, \d+": "PAIRS, VOCAB_SIZE = 12_000, 500",
+    r"kt\.sample_pairs\(split\)": "kt.sample_pairs(split)[:25_000]",
     r'("validation", tokens_per_batch=4000\))': r"\1.take(1)",
     r"side\[:\d+\]": "side[:10]",  # an untrained model translates to the largest length
     r'_layers": 2': '_layers": 1',
