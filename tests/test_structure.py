@@ -3,7 +3,9 @@
 import ast
 import functools
 import importlib.metadata
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -136,6 +138,25 @@ def imported_modules(path, paths):
             yield from (name if name in paths else node.module for name in names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.slow
+def test_core_and_use_can_be_imported_without_the_kit(tmp_path):
+    library = tmp_path / "keras_transformer"
+    left_out = shutil.ignore_patterns("kit", "__pycache__")
+    shutil.copytree(ROOT / "keras_transformer", library, ignore=left_out)
+    shelves = ("support", "core", "use")
+    names = [
+        ".".join(path.relative_to(tmp_path).with_suffix("").parts).removesuffix(".__init__")
+        for shelf in shelves
+        for path in sorted((library / shelf).rglob("*.py"))
+    ]
+    program = f"import importlib\nfor name in {names}:\n    importlib.import_module(name)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(names) > 100
 
 
 def test_flags_live_in_bin():
