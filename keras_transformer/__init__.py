@@ -6,9 +6,7 @@ Axis letters, used in every shape of this library:
     S  source positions       D  model width (d_model)  K  beams
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
-Reading order, where each folder uses only those before it: config, presets, model, vocabulary,
-training, search, store, translate, parsing, documents, evaluation, importing, export, attention,
-paper, serving. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
+The README.md beside this file gives the reading order. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
 (`value_dim`), `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing`
 (epsilon_ls).
 

@@ -1,8 +1,9 @@
 """The kinds of positional encoding: sinusoids (section 3.5), learned (Table 3, row E), and rotary.
 
-Each kind is one object, which all others ask: the layers for training (positional_encoding.py and
-attention.py), the search, the exports, and the configuration. To add a kind, add a class and a row
-of POSITIONS: training and search then compute it, and exports refuse it until they support it.
+Each kind is one object. The layers for training (positional_encoding.py and attention.py), the
+search, the exports and the configuration ask it. To add a kind, add a class and a row of POSITIONS:
+training and search then compute it. exchange/ctranslate2.py and exchange/onnx_model.py refuse it
+until it is written there, and listed in their KINDS_OF_POSITIONS.
 
 config.py imports this module before NumPy and Keras are needed, so functions import them where they
 use them.

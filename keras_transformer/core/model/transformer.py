@@ -28,8 +28,8 @@ class Transformer(keras.Model):
     A functional model from {"source": int32 [B, S], "target": int32 [B, T]} to logits, float32
     [B, T, V]. Targets begin with BOS (see `shift_right`): the logits at position t predict the
     token at position t + 1. Zeros are padding, and follow the tokens. With `decoder_reads_code`,
-    the first column of the source is the decoder's second input, between BOS and the target, and
-    the encoder does not read it.
+    the first id of each source, its language code, is inserted after BOS in the decoder's input,
+    and the encoder does not read it.
 
     Args:
         config: the model's configuration, a TransformerConfig or a dict of its fields.

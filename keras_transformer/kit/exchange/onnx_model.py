@@ -219,7 +219,9 @@ class Writer:
             is_even = graph.weight(np.arange(config.d_model) % 2 == 0)
             sines, cosines = graph.node("Sin", angles), graph.node("Cos", angles)
             return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
-        return x
+        if isinstance(kind, Rotary):  # acts in attention, see `rotated`
+            return x
+        raise TypeError(f"no graph of positions of the kind {kind}")
 
     def look_up(self, embedding, ids: str) -> str:
         """int32 [...] -> float32 [..., D]; a matrix for logits has a column for each id."""
