@@ -6,9 +6,9 @@ Axis letters, used in every shape of this library:
     S  source positions       D  model width (d_model)  K  beams
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
-The README.md beside this file gives the reading order. Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v`
-(`value_dim`), `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing`
-(epsilon_ls).
+The README.md beside this file gives the reading order. Names are the paper's: `d_model`, `d_ff`,
+`d_k` (`key_dim` of a layer), `d_v` (`value_dim`), `num_heads` (h), `num_layers` (N), `dropout`
+(P_drop), `label_smoothing` (epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
 does. The classes are registered with Keras as soon as both packages are imported, in either order,
