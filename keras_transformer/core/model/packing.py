@@ -71,7 +71,8 @@ def packed_inputs(source, target, has_codes: bool):
     """Makes the inputs of `Transformer.packed_states`.
 
     If the decoder reads language codes, each source begins with its code, as in plain rows, and
-    each target begins with a 0, which makes room for the code in the decoder's input. There is no label at this place.
+    each target begins with a 0, which makes room for the code in the decoder's input. There is no
+    label at this place.
 
     Args:
         source: int32 [B, S].
