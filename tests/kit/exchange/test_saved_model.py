@@ -528,6 +528,7 @@ def test_bfloat16_weights_in_a_graph(parts, translators):
 
 @pytest.mark.slow  # tests/core/search/test_tensorflow_engine.py searches with int8
 def test_int8_weights(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(matrices, "has_int8_instructions", lambda: True)  # on any processor
     model, tokenizer, *_ = parts["wordpiece"]
     export_dir = tmp_path / "export"
     card = card_of(model, tokenizer, "int8")
