@@ -15,6 +15,7 @@ import keras_transformer as kt
 from keras_transformer.core.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.search.config import DecodingConfig
+from keras_transformer.core.search.matrices import has_int8_instructions
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import describe_unknown_training
 from keras_transformer.core.training.step import TrainingStep, zero_sums
@@ -376,9 +377,11 @@ def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_
     log_probs = [np.concatenate([score.log_probs for score in rows]) for rows in scores]
     assert np.abs(np.subtract(*log_probs)).max() > 1e-6
     # How close they are depends on the processor: without VNNI, sums of two products saturate at 16
-    # bits, and 0.68 of the sentences are right. By chance, none would be.
+    # bits, and it depends on the trained model how many sentences are right: 0.68 of them, or fewer
+    # than 0.4. By chance, none would be.
     results = rough.translate_batch(words_of(source), beam_size=1)
-    assert share_of_likely([result.hypotheses[0] for result in results], target) > 0.4
+    least = 0.4 if has_int8_instructions() else 0.1
+    assert share_of_likely([result.hypotheses[0] for result in results], target) > least
 
 
 def test_sentencepiece_tokens(tmp_path):
