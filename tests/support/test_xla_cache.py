@@ -35,7 +35,7 @@ requests = [Request(SOURCES), Request(SOURCES[:3], guaranteed=2, alpha=1.0)]  # 
 for request in requests:
     found = engine.search(request)
     assert_same(found, plain.search(request))
-print(json.dumps([len(engine.programs.ready), found.ids.tolist(), found.scores.tolist()]))
+print(json.dumps([len(engine.programs.ready), found.ids.tolist(), found.score.tolist()]))
 """
 
 # A compilation after whose beginning files can no longer be written.
