@@ -377,8 +377,8 @@ def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_
     log_probs = [np.concatenate([score.log_probs for score in rows]) for rows in scores]
     assert np.abs(np.subtract(*log_probs)).max() > 1e-6
     # How close they are depends on the processor: without VNNI, sums of two products saturate at 16
-    # bits, and 0.68 or 0.4 of the sentences are right, as the trained model is. By chance, none would
-    # be.
+    # bits, and 0.68 or 0.4 of the sentences are right, depending on the model. By chance, none
+    # would be.
     results = rough.translate_batch(words_of(source), beam_size=1)
     least = 0.4 if has_int8_instructions() else 0.1
     assert share_of_likely([result.hypotheses[0] for result in results], target) > least
