@@ -38,7 +38,7 @@ StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[Any, tf.Tensor, Cac
 
 
 class Kept(NamedTuple):
-    """What a step keeps of its extensions."""
+    """The hypotheses that a step keeps of its extensions."""
 
     alive: Hypotheses
     finished: Hypotheses | tuple[()]
