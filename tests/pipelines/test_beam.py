@@ -84,8 +84,9 @@ def test_the_data_set_is_that_of_the_local_runner(source, local, tmp_path, monke
 
 def test_a_source_that_is_not_of_files(tmp_path):
     trees = tmp_path / "trees.mrg"
-    trees.write_text("(S (NP (DT The) (NN dog)) (VP (VBZ barks)))\n" * 100)
-    config = PreparationConfig(vocab_size=290, shared_vocabulary=False)
+    nouns = ("dog", "seal", "crowd", "engine", "orchestra") * 20
+    trees.write_text("".join(f"(S (NP (DT The) (NN {noun})) (VP (VBZ waits)))\n" for noun in nouns))
+    config = PreparationConfig(vocab_size=290)
     for name, write_training in (("local", None), ("beam", training_writer([]))):
         source = TreebankSource({"train": [str(trees)]}, Linearisation())
         prepare(source, tmp_path / name, config, write_training)
