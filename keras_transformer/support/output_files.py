@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
+from backports import zstd
+
 from keras_transformer.support.errors import require
 from keras_transformer.support.files.paths import RemotePath, is_device, resolved, to_path
-from keras_transformer.support.files.reading import zstandard
 from keras_transformer.support.files.replacing import replacing
 
 STANDARD_STREAM = "-"  # instead of a path: stdin or stdout
@@ -28,8 +29,7 @@ def check_output(
             these folders may be replaced.
 
     Raises:
-        InputError: naming the argument, the path if symbolic links form a loop, or a missing
-            package for compression.
+        InputError: naming the argument, or the path if symbolic links form a loop.
     """
     file = resolved(path)
     for name, read in (inputs or {}).items():
@@ -41,8 +41,6 @@ def check_output(
     target = to_path(path) if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(target, os.W_OK)) and not file.is_dir()
     require(writable, argument, "must be a file in a writable directory", repr(path))
-    if path.endswith(".zst"):
-        zstandard(path)
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:
@@ -105,7 +103,7 @@ def _compressing(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
             yield compressed
     elif path.endswith(".zst"):
-        with zstandard(path).ZstdFile(file, "wb") as compressed:
+        with zstd.ZstdFile(file, "wb") as compressed:
             yield compressed
     else:
         yield file

@@ -33,9 +33,6 @@ def test_write_lines_holds_a_line_a_text(any_folder):
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_a_name_of_a_compressed_file_makes_one(any_folder, ending):
-    if ending == ".zst":
-        reason = "backports.zstd is not installed; install: pip install '.[zstd]'"
-        pytest.importorskip("backports.zstd", reason=reason)
     path = str(any_folder / "out") + ending
     check_output(path)
     for _ in range(2):

@@ -4,13 +4,14 @@ import codecs
 import contextlib
 import gzip
 import hashlib
-import importlib
 import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from backports import zstd
 
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.files.paths import RemotePath, to_path
@@ -66,15 +67,14 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
 
     Raises:
-        InputError: for a .zst file if the package that reads it is missing, and for a device
-            without an end. OSError: if there is no such file, or it cannot be read.
-            gzip.BadGzipFile, zlib.error: if compressed bytes are damaged. EOFError: if they are
-            truncated.
+        InputError: for a device without an end. OSError: if there is no such file, or it cannot
+            be read. gzip.BadGzipFile, zlib.error: if compressed bytes are damaged. EOFError: if
+            they are truncated.
     """
     require_end(path)
     with to_path(path).open("rb") as file:
         if str(path).endswith(".zst"):
-            yield io.BufferedReader(_ZstdReader(file, zstandard(path)), buffer_size=1 << 16)
+            yield io.BufferedReader(_ZstdReader(file), buffer_size=1 << 16)
         elif str(path).endswith(".gz"):
             yield gzip.GzipFile(fileobj=file)
         else:
@@ -86,12 +86,10 @@ class _ZstdReader(io.RawIOBase):
 
     Args:
         file: the compressed bytes.
-        zstd: the Zstandard module.
     """
 
-    def __init__(self, file: BinaryIO, zstd: Any):
+    def __init__(self, file: BinaryIO):
         self._file = zstd.ZstdFile(file)
-        self._error = zstd.ZstdError
 
     def readable(self) -> bool:
         return True
@@ -99,24 +97,8 @@ class _ZstdReader(io.RawIOBase):
     def readinto(self, buffer) -> int:
         try:
             return self._file.readinto(buffer)
-        except self._error as error:
+        except zstd.ZstdError as error:
             raise zlib.error(str(error)) from None
-
-
-def zstandard(path: str | os.PathLike) -> Any:
-    """Returns Python 3.14's module, or its backport for earlier versions.
-
-    Args:
-        path: the file that needs it, for errors.
-
-    Raises:
-        InputError: if neither is installed.
-    """
-    for name in ("compression.zstd", "backports.zstd"):
-        with contextlib.suppress(ImportError):
-            return importlib.import_module(name)
-    rule = "must have a package for its compression (pip install backports.zstd)"
-    raise InputError(None, rule, "none installed", path)
 
 
 def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:

@@ -118,9 +118,6 @@ def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
 
 
 def test_a_file_that_is_not_what_its_ending_says_is_named(tmp_path):
-    pytest.importorskip(
-        "backports.zstd", reason="no reader of .zst; install: pip install '.[zstd]'"
-    )
     for name in ("page.html.zst", "text.txt.zst", "text.txt.gz"):
         source = tmp_path / name
         source.write_bytes(b"<p>a cat" * 9)
