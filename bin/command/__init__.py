@@ -1,4 +1,4 @@
-"""What all programs have in common; imported before other packages, as it makes them importable."""
+"""Shared by all programs; imported before other packages, as it makes them importable."""
 
 import importlib
 import sys

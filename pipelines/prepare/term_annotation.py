@@ -60,7 +60,7 @@ class _Phrase(NamedTuple):
 
 
 class TermLexicon:
-    """What the words of a language pair mean, learned from its pairs.
+    """A dictionary of a language pair, learned from its pairs.
 
     Args:
         pairs: sentence pairs; for large text a sample (`word_pairs.sample_step`).

@@ -104,7 +104,7 @@ class LanguageAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class SettingsAnswer:
-    """What a client may offer its users."""
+    """The settings of a client: what it may offer its users."""
 
     charLimit: Annotated[int, "Maximum number of characters per request."]
     apiKeys: Annotated[bool, "Whether there are API keys."] = False

@@ -1,4 +1,4 @@
-"""What a server counts, in the text format of Prometheus."""
+"""The counts of a server, in the text format of Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What all requests have in common: who may send them, their errors, headers, and a line of log."""
+"""Common to all requests: who may send them, their errors, headers, and a line of log."""
 
 import logging
 import time

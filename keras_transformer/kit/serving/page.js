@@ -48,7 +48,7 @@ const model = ask("model").then(showModel, (error) => {
 let pausing; // timer after a keystroke, if the text is translated while typing
 let translating = new AbortController(); // for the latest translation of the text
 let choosing = new AbortController(); // for the latest request for a sentence's alternatives
-let asked = ""; // the input being translated, in the form of `wanted`
+let inProgress = ""; // the input being translated, in the form of `currentInput`
 let shown = ""; // the input whose translation is shown
 let language; // of the translation, or the direction, if the model has several
 let terminology; // used for the translation, if the server has any; "" for none
@@ -332,7 +332,7 @@ function format() {
   return found === "text" && isWrapped($("text").value) ? "wrapped" : found;
 }
 
-const wanted = () =>
+const currentInput = () =>
   JSON.stringify([$("text").value, format(), direction(), $("terms").value, review()]);
 
 function textChanged() {
@@ -346,7 +346,7 @@ function textChanged() {
 }
 
 function showWhetherChanged() {
-  const changed = shown !== "" && wanted() !== shown;
+  const changed = shown !== "" && currentInput() !== shown;
   $("changed").hidden = !changed;
   $("translation").classList.toggle("stale", changed);
 }
@@ -355,11 +355,11 @@ async function translate(event) {
   event.preventDefault();
   clearTimeout(pausing);
   const { limits } = await model; // also fills the language menu
-  const wish = wanted();
-  if (wish === asked) return; // already running
+  const input = currentInput();
+  if (input === inProgress) return; // already running
   translating.abort();
   const { signal } = translating = new AbortController();
-  asked = wish;
+  inProgress = input;
   let done = 0, count = 0, counts = "";
   const progress = () => loading() ||
     (count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026");
@@ -374,7 +374,7 @@ async function translate(event) {
     const paragraphs = texts.map((line, number) =>
       line.trim() ? pending(number) : paragraph({ translation: line }));
     count = texts.filter((line) => line.trim()).length;
-    showTranslation(wish, paragraphs);
+    showTranslation(input, paragraphs);
     for (const [number, line] of texts.entries()) {
       if (!line.trim()) continue;
       const answer = await translationOf(line, format(), signal);
@@ -388,7 +388,7 @@ async function translate(event) {
   });
   if (signal.aborted) return;
   if (counts) $("form").querySelector(".status").textContent = counts;
-  asked = "";
+  inProgress = "";
   $("translation").ariaBusy = "false"; // screen readers announce it now
 }
 
@@ -412,9 +412,9 @@ function leftIn(left) {
 }
 
 /** Shows the translation so far, and nothing of the previous one. */
-function showTranslation(wish, paragraphs) {
+function showTranslation(input, paragraphs) {
   forgetSentence();
-  shown = wish;
+  shown = input;
   language = direction() || undefined;
   terminology = wantedTerms();
   if (language) $("translation").lang = $("to").value;
@@ -547,7 +547,7 @@ function forgetTranslation() {
   forgetSentence();
   $("translation").replaceChildren();
   $("translation").ariaBusy = "false";
-  asked = shown = "";
+  inProgress = shown = "";
   showWhetherChanged();
   disable();
 }

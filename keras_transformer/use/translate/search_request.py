@@ -1,4 +1,4 @@
-"""What a search is asked for."""
+"""A request for a search: texts, and requirements for their translations."""
 
 import dataclasses
 import functools
