@@ -16,6 +16,8 @@
 # make docs         builds the site, with tutorials, flags and docstrings: runs/site/index.html
 # make notebooks    writes the tutorials to docs/notebooks/*.ipynb, and runs changed ones in full,
 #                   for make docs: runs/notebooks
+# make race         prepares, trains and scores on Multi30k with three seeds, against the clock; with
+#                   CORPORA=FOLDER, its text is in FOLDER/multi30k/raw
 # make benchmark    compares training steps with PyTorch's (which it installs), and OpenNMT-tf's if
 #                   OPENNMT_PYTHON is a Python that has it
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).
@@ -38,7 +40,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-plain test-tensorflow test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs notebooks install clean
+.PHONY: quickstart test test-plain test-tensorflow test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint race benchmark docs notebooks install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -97,6 +99,10 @@ test-without-onednn: install
 lint: install
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+
+race: install
+	rm -rf runs/race
+	$(RUN) benchmarks/race.py --folder=$(or $(CORPORA),.)/multi30k/raw
 
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
