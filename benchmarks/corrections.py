@@ -154,7 +154,7 @@ def config_of(settings: list[str]):
 def translator_with_four_beams(stored):
     from keras_transformer.loading import translator_of
 
-    return translator_of(stored, {"beam_size": 4, "alpha": 0.6})
+    return translator_of(stored, {"beam_size": 4, "alpha": 0.6}, needs_tensorflow=True)
 
 
 def translations(translator, texts: list[str]) -> list[str]:

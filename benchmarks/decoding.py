@@ -25,10 +25,10 @@ preset of that name with 256 sentences, gives the fastest translation:
 
 Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It is exported with
 only the signatures needed here (`export --signatures`), since CTranslate2 loads nothing but its
-translator. It reads and writes text, so its time includes tokenization; the others read and write
-tokens. Ours and CTranslate2 each use their threads in the way that was fastest for them: several
-batches in parallel, one per thread, except that CTranslate2 uses all threads for the one sentence
-in `single`.
+translator. `auto` is ours by CTranslate2, as `translate --engine=auto`. These two read and write
+text, so their time includes tokenization; the others read and write tokens. Ours and CTranslate2
+each use their threads in the way that was fastest for them: several batches in parallel, one per
+thread, except that CTranslate2 uses all threads for the one sentence in `single`.
 
 Both are also measured with int8 weights and, if --engines lists them, with weights in bfloat16
 (ours) and float16 (CTranslate2). With --device=cuda, both use a GPU:
@@ -78,7 +78,8 @@ CTRANSLATE2 = {  # name -> compute type
     "ctranslate2_int8": "int8",
     "ctranslate2_float16": "float16",
 }
-ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
+AUTO = "auto"  # ours as --engine=auto translates: from text to text by CTranslate2
+ENGINES = (*OURS, AUTO, *CTRANSLATE2, "opennmt_tf")
 ON_REQUEST = (*COMPILED, "keras_transformer_bfloat16", "ctranslate2_float16")
 USUAL_ENGINES = [engine for engine in ENGINES if engine not in ON_REQUEST]
 REFERENCE = "ctranslate2_float32"
@@ -345,7 +346,7 @@ def work(engine, case, folder, threads, device):
     """Loads our SavedModel or CTranslate2 and measures it."""
     job, folder = read_job(folder), Path(folder)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    if engine in OURS:
+    if engine in OURS or engine == AUTO:
         from keras_transformer.core.search.engines.streams import share_cores
         from keras_transformer.loading import load
         from keras_transformer.support.xla_cache import default_folder, keep_programs
@@ -354,7 +355,8 @@ def work(engine, case, folder, threads, device):
         compiles = engine in COMPILED
         if compiles:
             keep_programs(default_folder())
-        exported = load(folder / engine, xla="on" if compiles else "off", n_best=1)
+        path = folder / exported_folder(engine)
+        exported = load(path, xla="on" if compiles else "off", n_best=1)
 
         def translate_texts(texts):
             return [best.text for best, *_ in exported.translate(texts, scores=False)]

@@ -60,7 +60,7 @@ def main():
         word_labels,
     )
 
-    translator = load_model(stored, n_best=1)
+    translator = load_model(stored, needs_tensorflow=True, n_best=1)
     config = translator.card.config
     is_of_encoder = FLAGS.kind == "encoder"
     layer = chosen_layer(config.num_layers if is_of_encoder else config.num_decoder_layers)

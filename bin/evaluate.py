@@ -9,7 +9,13 @@ import time
 
 from command.files import check_output_flag
 from command.flags import define_flags, flag_values
-from command.model import define_model_flags, given_search_flags, load_model, open_model_flags
+from command.model import (
+    define_engine_flag,
+    define_model_flags,
+    given_search_flags,
+    load_model,
+    open_model_flags,
+)
 from command.run import run
 
 from absl import flags
@@ -19,6 +25,7 @@ from pipelines.evaluation import EvaluationConfig, evaluate_on
 
 FLAGS = flags.FLAGS
 define_model_flags()
+define_engine_flag()
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 define_flags(EvaluationConfig, "scores")
 
@@ -31,7 +38,7 @@ def main():
     stored = open_model_flags()
     data = DataSet.open(FLAGS.data_dir)
     config.check(data)
-    translator = load_model(stored, n_best=1)
+    translator = load_model(stored, needs_tensorflow=config.choose_alpha, n_best=1)
     results = evaluate_on(
         data,
         translator,

@@ -12,6 +12,7 @@ from command.flags import define_flags, flag_values
 from command.log import log_dates
 from command.model import (
     check_memory_flag,
+    define_engine_flag,
     define_memory_flag,
     define_model_flags,
     load_model_with_memory,
@@ -26,6 +27,7 @@ from keras_transformer.kit.serving.requests import check_cors_origin
 
 FLAGS = flags.FLAGS
 define_model_flags()
+define_engine_flag()
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 accepts other machines.")
 flags.DEFINE_integer(
     "port", 8501, "Port to listen on; 0 picks a free one.", lower_bound=0, upper_bound=65535
@@ -86,7 +88,8 @@ def main():
     if is_own_machine(listening):
         own = {name: value for name, value in OWN_MACHINE.items() if not FLAGS[name].present}
         limits = dataclasses.replace(limits, **own)
-    translator = load_model_with_memory(stored)
+    learns = FLAGS.adapter_dir is not None
+    translator = load_model_with_memory(stored, needs_tensorflow=learns or bool(terminologies))
     corrections = read_corrections(translator)
     if corrections is not None:
         translator = translator.with_corrections(corrections)
@@ -108,6 +111,8 @@ def check_adapter_flags(stored):
     rule = "must be used with --corrections, which are learnt"
     require(FLAGS.corrections is not None, "adapter_dir", rule, FLAGS.adapter_dir)
     require(FLAGS.data_dir is not None, "data_dir", "must be given with --adapter_dir", "none")
+    rule = "must be auto or tensorflow with --adapter_dir"
+    require(FLAGS.engine != "ctranslate2", "engine", rule, FLAGS.engine)
     check_base(stored)
 
 

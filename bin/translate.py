@@ -23,6 +23,7 @@ from command.files import check_output_flag, terms_of
 from command.flags import define_flags, flag_values
 from command.model import (
     check_memory_flag,
+    define_engine_flag,
     define_language_flags,
     define_memory_flag,
     define_model_flags,
@@ -46,6 +47,7 @@ from keras_transformer.support.fields import options_of
 
 FLAGS = flags.FLAGS
 define_model_flags()
+define_engine_flag()
 flags.DEFINE_string(
     "input",
     "-",
@@ -109,7 +111,8 @@ def main():
     if isinstance(config, DocumentConfig) and is_unreadable(config):
         config = dataclasses.replace(config, output=new_output(config, stored))
     options = {"n_best": FLAGS.n_best, "sampling": sampling, "mbr": FLAGS.mbr}
-    translator = load_model_with_memory(stored, **options)
+    has_terms = FLAGS.terminology is not None
+    translator = load_model_with_memory(stored, needs_tensorflow=has_terms, **options)
     if translator.card.description.task == "parsing":
         refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
         config = LinesConfig(**flag_values(LinesConfig) | terms | to)
@@ -117,6 +120,7 @@ def main():
         result = translate_file(translator, config)
     else:
         result = translate_lines(translator, config)
+    result["engine"] = translator.engine.name
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model
     if result["output"] != "-":

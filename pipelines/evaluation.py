@@ -204,6 +204,7 @@ def evaluate_on(
         "data_dir": os.fspath(data.data_dir),
         "dataset": data.metadata.settings.get("--dataset"),
         "languages": data.metadata.languages,
+        "engine": translator.engine.name,
         **(notes or {}),
         "seconds": round(time.monotonic() - started, 3),
     }

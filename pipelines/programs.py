@@ -161,7 +161,7 @@ def evaluate(
     stored = open_model(ModelPath(model_dir, checkpoint, adapter, argument="model_dir"))
     return evaluate_on(
         data,
-        translator_of(stored, {"n_best": 1, **options}),
+        translator_of(stored, {"n_best": 1, **options}, needs_tensorflow=choose_alpha),
         config,
         model_dir=stored.results_dir,
         notes={name: _plain(value) for name, value in options.items()},

@@ -145,6 +145,17 @@ def _few_objects_to_collect():
     gc.unfreeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def converted_models(tmp_path_factory):
+    """The folder in which this process keeps its converted models, in place of the user's cache."""
+    from keras_transformer.use.store import converted
+
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(converted, "cache_folder", lambda: folder)
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def _seeded():
     """Seeds Python and NumPy. Keras draws seeds for layers and initializers from Python's."""

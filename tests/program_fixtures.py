@@ -86,14 +86,14 @@ def loading_once(translator_of):
     Programs load a model on every call and trace its search, which takes seconds.
     """
 
-    def load_or_remember(stored, options):
+    def load_or_remember(stored, options, needs_tensorflow=False):
         folders = [Path(each) for each in stored.where.paths]
         files = sorted(file for folder in folders for file in folder.rglob("*") if file.is_file())
         state = [(str(file.resolve()), file.stat().st_mtime_ns) for file in files]
         chosen = {name: value for name, value in options.items() if value is not None}
-        key = repr((stored.where, state, sorted(chosen.items())))
+        key = repr((stored.where, state, sorted(chosen.items()), needs_tensorflow))
         if not files or key not in _TRANSLATORS:
-            _TRANSLATORS[key] = translator_of(stored, options)
+            _TRANSLATORS[key] = translator_of(stored, options, needs_tensorflow)
         return _TRANSLATORS[key]
 
     return load_or_remember

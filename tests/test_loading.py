@@ -136,11 +136,12 @@ def translators(places):
     """
     found = {}
     for task, paths in places.items():
-        translator = kt.load(paths["model_dir"], beam_size=BEAMS, n_best=1)
+        options = {"engine": "tensorflow", "beam_size": BEAMS, "n_best": 1}
+        translator = kt.load(paths["model_dir"], **options)
         with pytest.MonkeyPatch.context() as patch:
             graphs = translator.engine.graphs
             patch.setattr(search_graphs, "SearchGraphs", lambda *_, shared=graphs: shared)
-            of_file = kt.load(paths["keras"], beam_size=BEAMS, n_best=1)
+            of_file = kt.load(paths["keras"], **options)
         assert of_file.config == translator.config
         found[task] = {
             "model_dir": translator,
@@ -159,7 +160,7 @@ def task(request):
 def programs(monkeypatch, call_program, places, translators, task):
     """Calls a program for each holder; models are loaded, and their graphs traced, only once."""
 
-    def load_once(stored, options):
+    def load_once(stored, options, needs_tensorflow):
         (path,) = stored.where.paths
         (holder,) = (name for name in HOLDERS if str(places[task][name]) == path)
         return translators[task][holder]
@@ -215,7 +216,8 @@ def test_answers_are_the_same(translators, task):
 
 def test_minimum_risk_of_whatever_holds_a_model(places):
     texts, of_task = TEXTS["translation"], places["translation"]
-    model = kt.load(of_task["model_dir"], beam_size=BEAMS, mbr="chrf", n_best=1)
+    options = {"engine": "tensorflow", "mbr": "chrf", "n_best": 1}
+    model = kt.load(of_task["model_dir"], beam_size=BEAMS, **options)
     export = kt.load(of_task["saved_model"], mbr="chrf", n_best=1)
     answers = [each.translate(texts) for each in (model, export)]
     decoding = dataclasses.replace(export.config, mbr=None)
@@ -467,7 +469,8 @@ def test_an_ensemble_of_other_vocabularies(places):
 
 def test_a_checkpoint_of_a_directory(places, translators):
     model_dir = places["translation"]["model_dir"]
-    loaded = kt.load(model_dir / "checkpoints" / "step-00000010", beam_size=BEAMS)
+    path = model_dir / "checkpoints" / "step-00000010"
+    loaded = kt.load(path, engine="tensorflow", beam_size=BEAMS)
     latest = translators["translation"]["model_dir"]
     assert loaded.checkpoint == latest.checkpoint
     assert loaded.score(["the cat"], ["die katze"]) == latest.score(["the cat"], ["die katze"])
@@ -582,9 +585,10 @@ def test_ctranslate2_gives_the_same(places, task, tmp_path):
     load = kt.load_parser if task == "parsing" else kt.load
     translator = load(tmp_path / "export")
     answers = translator.translate(TEXTS[task], scores=False)
-    assert answers == kt.load(model_dir, beam_size=1).translate(TEXTS[task], scores=False)
+    ours = load(model_dir, engine="tensorflow", beam_size=1)
+    assert answers == ours.translate(TEXTS[task], scores=False)
     kind = "Parser" if task == "parsing" else "TextTranslator"
-    assert repr(translator) == f"{kind}(step-00000010, CTranslate2)"
+    assert repr(translator) == f"{kind}(step-00000010, ctranslate2)"
     assert isinstance(kt.load(tmp_path / "export"), Parser) == (task == "parsing")
     if task == "parsing":
         with refused("mbr", "a parsing model"):

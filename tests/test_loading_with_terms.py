@@ -39,7 +39,7 @@ def models(tmp_path_factory):
     export_ctranslate2(trained.model, trained.vocabularies, paths["ctranslate2"], card)
     directory = folder / "model"
     return {
-        "directory": kt.load(directory, **OPTIONS),
+        "directory": kt.load(directory, engine="tensorflow", **OPTIONS),
         "ensemble": kt.load([directory, directory], **OPTIONS),
         **{name: kt.load(path) for name, path in paths.items()},
     }

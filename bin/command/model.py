@@ -15,7 +15,7 @@ from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.support.errors import require
 from keras_transformer.support.fields import one_of, options_of
 from keras_transformer.support.files.paths import to_path
-from keras_transformer.use.store.model_path import DEVICES, XLA
+from keras_transformer.use.store.model_path import DEVICES, ENGINES, XLA
 
 flags.disclaim_key_flags()  # the flags defined here belong to the calling program
 
@@ -63,6 +63,16 @@ def define_model_flags(takes_exports: bool = True) -> None:
         if takes_exports or name not in WITHOUT_EFFECT:
             kind = str if name in FILES_OF_LINES else kinds[name]
             define_flag(name, kind, None, field.metadata["help"], "search")
+
+
+def define_engine_flag() -> None:
+    """Defines --engine for a program that translates."""
+    help = (
+        "auto: translate with CTranslate2 if it is installed and can do what is asked, and else "
+        "with TensorFlow. CTranslate2 starts faster and needs less memory; its first start "
+        "converts the model."
+    )
+    define_flag("engine", Annotated[str, one_of(*ENGINES)], "auto", help, "model")
 
 
 def search_fields() -> dict[str, dataclasses.Field]:
@@ -113,7 +123,7 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
     (flag,) = used
     path = values[flag].value
     weights = {name: values[name].value for name in ("checkpoint", "adapter", "adapter_scale")}
-    computed = {name: values[name].value for name in ("device", "xla") if name in values}
+    computed = {name: values[name].value for name in ("device", "xla", "engine") if name in values}
     if flag == "saved_model":
         require_unset(weights)
         stored = open_model(ModelPath(path, **computed, argument=flag))
@@ -130,17 +140,18 @@ def open_model_flags(fixed_in_export: tuple[str, ...] = ()):
     return stored
 
 
-def load_model(stored, **options: Any):
+def load_model(stored, needs_tensorflow: bool = False, **options: Any):
     """Loads a model.
 
     Args:
         stored: the model, from `open_model_flags`.
+        needs_tensorflow: whether --engine=auto means TensorFlow; see loading.translator_of.
         options: search options that are not flags of `define_model_flags`.
 
     Returns:
         A Translator; see keras_transformer.load.
     """
-    logging.info("loading the model ...")  # importing TensorFlow takes seconds
+    logging.info("loading the model ...")  # with TensorFlow, this takes seconds
     from keras_transformer.core.search.engines.streams import share_cores
     from keras_transformer.loading import translator_of
     from keras_transformer.support.xla_cache import default_folder, keep_programs
@@ -148,7 +159,7 @@ def load_model(stored, **options: Any):
     share_cores(stored.where.device)
     if stored.where.xla != "off":
         keep_programs(default_folder())
-    translator = translator_of(stored, {**search_options(), **options})
+    translator = translator_of(stored, {**search_options(), **options}, needs_tensorflow)
     if translator.card.hardly_trained is not None:
         logging.warning("%s", translator.card.hardly_trained)
     return translator
@@ -210,12 +221,12 @@ def language_flags(stored) -> str | None:
     return f"{source}-{target}"
 
 
-def load_model_with_memory(stored, **options: Any):
+def load_model_with_memory(stored, needs_tensorflow: bool = False, **options: Any):
     """Loads a model, and the --memory file; see `load_model`."""
     from keras_transformer.use.store.languages import ModelLanguages
     from pipelines.sources.pair_files import read_memory
 
-    translator = load_model(stored, **options)
+    translator = load_model(stored, needs_tensorflow, **options)
     path = flags.FLAGS.memory
     if path is not None:
         task = translator.card.description.task

@@ -24,6 +24,7 @@ from typing import TypeVar
 from absl import logging
 
 from keras_transformer.support.errors import lacks_memory, with_file_name
+from keras_transformer.support.files.paths import cache_folder
 
 T = TypeVar("T")
 
@@ -37,15 +38,15 @@ FREE_BYTES = 2**28  # of the disk, at least
 
 def default_folder() -> Path:
     """Returns the folder for this version of TensorFlow, this processor and these GPUs."""
-    versions = importlib.metadata.version("tensorflow"), os.environ.get("XLA_FLAGS", "")
-    facts = [*versions, platform.machine()]
+    facts = [os.environ.get("XLA_FLAGS", ""), platform.machine()]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # CTranslate2 alone
+        facts.append(importlib.metadata.version("tensorflow"))
     driver = Path("/proc/driver/nvidia")
     for file in Path("/proc/cpuinfo"), driver / "version", *driver.glob("gpus/*/information"):
         with contextlib.suppress(OSError):
             facts += sorted({line for line in file.read_text().splitlines() if FACT.match(line)})
     name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(caches).expanduser() / "keras-transformer" / f"xla-{name}"
+    return cache_folder() / f"xla-{name}"
 
 
 def keep_programs(folder: Path) -> None:

@@ -35,7 +35,7 @@ SECONDS = 120  # at most, on a machine under load
 def parts(untrained, prepared, tmp_path):
     """An adaptation, a translator of the same model, and a file of corrections."""
     stored = open_model(ModelPath([untrained], argument="model_dir"))
-    translator = translator_of(stored, {"beam_size": 1})
+    translator = translator_of(stored, {"beam_size": 1}, needs_tensorflow=True)
     corrections = Corrections(tmp_path / "corrections.tmx", ModelLanguages((DIRECTION,), ("de",)))
     with opened_adaptation(stored, tmp_path / "adapter", prepared, CONFIG) as adaptation:
         yield adaptation, translator, corrections

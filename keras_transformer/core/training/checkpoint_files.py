@@ -15,6 +15,7 @@ without warning.
 
 import contextlib
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -185,6 +186,37 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
             raise error.replaced(received=f"{error.received}; {advice}") from None
         records.append(record)
     return sorted(records, key=lambda record: record.step)
+
+
+def weights_digest(model_dir: str | Path, checkpoint: str) -> str:
+    """Identifies the weights that `checkpoint` selects in a directory, without reading them.
+
+    TensorFlow's index of a checkpoint has the checksums of its variables. A rule, such as "latest",
+    depends on all checkpoints.
+
+    Args:
+        model_dir: a local model directory.
+        checkpoint: as for checkpoint_weights.read_checkpoint.
+    """
+    directory = checkpoint_directory(model_dir)
+    named = [_files_of(directory, name) for name in checkpoint.split(",")]
+    files = {file for part in named for file in part} if all(named) else directory.glob("*-*.*")
+    digest = hashlib.sha256(checkpoint.encode())
+    for file in sorted(files):
+        with contextlib.suppress(FileNotFoundError):  # the run just removed it
+            is_small = file.suffix in (".index", ".json")
+            content = file.read_bytes() if is_small else str(file.stat().st_size).encode()
+            digest.update(f"\n{file.name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def _files_of(directory: Path, checkpoint: str) -> list[Path]:
+    """Returns the files of the checkpoint with a name in the directory, or a path; [] if none."""
+    name = checkpoint.removesuffix(".index")
+    path = directory / name if (directory / f"{name}.index").exists() else Path(name)
+    if not path.with_name(f"{path.name}.index").exists():
+        return []
+    return [file for file in path.parent.iterdir() if file.name.startswith(f"{path.name}.")]
 
 
 def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:

@@ -86,7 +86,7 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
 
     Returns:
         {"requests", "errors" (those rejected or failed), "sentences" (also those of documents),
-        "batches" (of several requests), "documents" (texts of any length), "seconds"}.
+        "batches" (of several requests), "documents" (texts of any length), "engine", "seconds"}.
 
     Raises:
         InputError: if the model's weights are not finite, or it does not support terminologies.
@@ -118,6 +118,7 @@ def serve(service: Service, listening: socket.socket, host: str) -> dict[str, An
         "sentences": service.sentences,
         "batches": service.calls.joint.calls,
         "documents": service.documents,
+        "engine": translator.engine.name,
         "seconds": round(time.monotonic() - started, 3),
     }
 

@@ -142,6 +142,12 @@ def is_device(path: str | os.PathLike) -> bool:
     return file.exists() and not file.is_file() and not file.is_dir()
 
 
+def cache_folder() -> Path:
+    """Returns this library's folder in the user's cache, which need not exist."""
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(caches).expanduser() / "keras-transformer"
+
+
 def remove_folder(path: "Path | RemotePath") -> None:
     """Removes a folder and its content, as far as possible."""
     if isinstance(path, Path):

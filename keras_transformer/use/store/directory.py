@@ -1,5 +1,6 @@
 """Model directories from training, also those of adapters; and imported models as such."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from keras_transformer.core.training.checkpoint_files import (
     checkpoint_directory,
     checkpoint_name,
     chosen_checkpoint,
+    weights_digest,
 )
 from keras_transformer.core.training.model_directory import (
     Base,
@@ -23,8 +25,10 @@ from keras_transformer.core.training.model_directory import (
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import require
 from keras_transformer.support.files.paths import to_path
+from keras_transformer.support.files.reading import file_digest
 from keras_transformer.support.files.replacing import replacing_folder, write_file
-from keras_transformer.use.store.decoding import ChosenDecoding
+from keras_transformer.use.store.card import ModelCard
+from keras_transformer.use.store.decoding import ChosenDecoding, default_decoding
 from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.results import (
     read_calibration,
@@ -72,19 +76,27 @@ class ModelDirectory(StoredModel):
 
     def restore(self) -> TrainedModel:
         vocabularies = self.vocabularies()
-        checkpoint = self.checkpoint
-        if checkpoint is None:
-            checkpoint = chosen_checkpoint(self.folder)
-        model, info = self._read_model(checkpoint)
-        return trained_model(
-            [model],
-            vocabularies,
-            self.description,
-            info,
-            chosen=read_chosen_decoding(self.folder),
-            evaluation=evaluation_of(self.folder, info),
-            calibration=read_calibration(self.folder, info),
+        model, info = self._read_model(self._chosen_checkpoint())
+        trained = trained_model([model], vocabularies, self.description, info)
+        return trained._replace(card=self.with_results(trained.card))
+
+    def with_results(self, card: ModelCard) -> ModelCard:
+        changed = dataclasses.replace(
+            card,
+            decoding=default_decoding(card.description, read_chosen_decoding(self.folder)),
+            evaluation=evaluation_of(self.folder, card.checkpoint),
+            calibration=read_calibration(self.folder, card.checkpoint),
         )
+        return changed.with_options({})
+
+    def digest(self) -> str:
+        rule = "must be auto or tensorflow for a model on a remote file system"
+        require(isinstance(self.folder, Path), "engine", rule, self.where.engine)
+        weights = weights_digest(self.folder, self._chosen_checkpoint())
+        return f"{weights} {file_digest(self.folder / 'config.json')}"
+
+    def _chosen_checkpoint(self) -> str:
+        return chosen_checkpoint(self.folder) if self.checkpoint is None else self.checkpoint
 
     def _read_model(self, checkpoint: str) -> "tuple[Transformer, CheckpointInfo]":
         from keras_transformer.core.training.checkpoint_weights import restore_model
@@ -130,6 +142,10 @@ class AdapterDirectory(ModelDirectory):
         super().__init__(where, path, description, checkpoint)
         self._open_base = open_base
         self._blamed = blamed
+
+    def digest(self) -> str:
+        scale = self.where.adapter_scale
+        return f"{self._open_base().digest()} {super().digest()} {scale}"
 
     def _read_model(self, checkpoint: str) -> "tuple[Transformer, CheckpointInfo]":
         from keras_transformer.core.training.adapters import merge_adapter, weights_fingerprint

@@ -18,6 +18,8 @@ class Ensemble(StoredModel):
         members: the model at each path.
     """
 
+    kind = "an ensemble"
+
     def __init__(self, where: ModelPath, members: Sequence[StoredModel]):
         super().__init__(where, members[0].description)
         self.members = members

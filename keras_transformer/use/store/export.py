@@ -77,6 +77,7 @@ class Export(StoredModel):
 class SavedModel(Export):
     """A SavedModel, which contains its search."""
 
+    kind = "a SavedModel"
     contains_search = True
 
     def check_options(self, options: Mapping[str, Any]) -> None:
@@ -196,6 +197,9 @@ class SavedModel(Export):
 
 class CTranslate2Model(Export):
     """A directory for CTranslate2, which needs neither TensorFlow nor Keras."""
+
+    kind = "an export for CTranslate2"
+    engine = "ctranslate2"
 
     def restore(self) -> TrainedModel:
         rule = "must have format saved_model"

@@ -1,5 +1,6 @@
 """A .keras file, written by `model.save`, next to its vocabulary."""
 
+import dataclasses
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from keras_transformer.core.training.model_directory import (
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.support.errors import InputError, reason, require
 from keras_transformer.support.files.paths import is_device
+from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.directory import evaluation_of
 from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.stored_model import StoredModel, TrainedModel, trained_model
@@ -67,5 +69,19 @@ class KerasFile(StoredModel):
         if self.description is None:
             description = describe_unknown_training(config, vocabularies.fingerprints)
             return trained_model([model], vocabularies, description, info)
-        evaluation = evaluation_of(self.path.parent, info)
-        return trained_model([model], vocabularies, self.description, info, evaluation=evaluation)
+        trained = trained_model([model], vocabularies, self.description, info)
+        return trained._replace(card=self.with_results(trained.card))
+
+    def with_results(self, card: ModelCard) -> ModelCard:
+        if self.description is None:
+            return card
+        evaluation = evaluation_of(self.path.parent, card.checkpoint)
+        return dataclasses.replace(card, evaluation=evaluation)
+
+    def digest(self) -> str:
+        is_readable = isinstance(self.path, Path) and zipfile.is_zipfile(self.path)
+        rule = "must be auto or tensorflow for a file that is remote or damaged"
+        require(is_readable, "engine", rule, self.where.engine)
+        with zipfile.ZipFile(self.path) as file:
+            checksums = [(member.filename, member.CRC) for member in file.infolist()]
+        return f"{checksums} {self.vocabularies().fingerprints} {self.description}"

@@ -13,6 +13,7 @@ from keras_transformer.support.fields import shown
 AnyPath = str | os.PathLike
 DEVICES = ("auto", "cpu", "cuda")
 XLA = ("auto", "on", "off")
+ENGINES = ("auto", "tensorflow", "ctranslate2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,12 +32,13 @@ class ModelPath:
         device: where its engine computes: "cuda", an NVIDIA GPU; "cpu", without one; or "auto", a
             GPU if there is one.
         xla: whether XLA compiles its searches; see search.engines.xla_programs.programs_for.
+        engine: what computes it: "tensorflow"; "ctranslate2"; or "auto", CTranslate2 where it can.
         argument: the caller's name for `path`, for errors.
 
     Raises:
         InputError: for anything but a path or a list of paths, such as a Keras model; for an
             adapter of an ensemble; for a scale that is negative or not finite; and for an unknown
-            device or value of `xla`.
+            device, value of `xla` or engine.
     """
 
     path: AnyPath | Sequence[AnyPath]
@@ -45,6 +47,7 @@ class ModelPath:
     adapter_scale: float | None = None
     device: str = "auto"
     xla: str = "auto"
+    engine: str = "auto"
     argument: str = "path"
 
     def __post_init__(self):
@@ -55,6 +58,8 @@ class ModelPath:
         rule = f"must be one of {', '.join(DEVICES)}"
         require(self.device in DEVICES, "device", rule, shown(self.device))
         require(self.xla in XLA, "xla", f"must be one of {', '.join(XLA)}", shown(self.xla))
+        rule = f"must be one of {', '.join(ENGINES)}"
+        require(self.engine in ENGINES, "engine", rule, shown(self.engine))
         if len(self.paths) > 1:
             rule = "must be used with one model, not with an ensemble"
             require(self.adapter is None, "adapter", rule, self.adapter)

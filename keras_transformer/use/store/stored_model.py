@@ -14,8 +14,7 @@ from keras_transformer.core.search.engines.engine import Engine
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import ModelDescription
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.support.errors import require
-from keras_transformer.use.store.calibration import Calibration
+from keras_transformer.support.errors import InputError, require
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.decoding import (
     ChosenDecoding,
@@ -60,12 +59,16 @@ class StoredModel(abc.ABC):
 
     Attributes:
         where, description: as above.
+        kind: what it is, for messages.
+        engine: the engine that `load` makes.
         is_export: whether an export wrote it.
         contains_search: whether it contains its search, so that most search options are fixed.
         results_dir: the model directory that keeps the results of its evaluation; None for another
             kind, and for a checkpoint.
     """
 
+    kind = "a model"
+    engine = "tensorflow"
     is_export = False
     contains_search = False
     results_dir: Path | None = None
@@ -104,6 +107,19 @@ class StoredModel(abc.ABC):
             InputError: if the weights are missing, damaged, quantized, or not those of the
                 description.
         """
+
+    def digest(self) -> str:
+        """Identifies the model, without reading its weights, for copies in another format.
+
+        Raises:
+            InputError: if such a copy cannot replace it.
+        """
+        rule = f"must be auto or {self.engine} for {self.kind}"
+        raise InputError("engine", rule, self.where.engine)
+
+    def with_results(self, card: ModelCard) -> ModelCard:
+        """Returns a card with the choices and results that are stored with the model now."""
+        return card
 
     def load(self, options: Mapping[str, Any]) -> LoadedModel:
         """Reads the model and makes the engine that computes it.
@@ -178,7 +194,6 @@ def trained_model(
     chosen: ChosenDecoding | None = None,
     evaluation: dict[str, Any] | None = None,
     ensemble: tuple[CheckpointInfo, ...] = (),
-    calibration: Calibration | None = None,
 ) -> TrainedModel:
     """Collects what was read of a model, and makes its card.
 
@@ -190,7 +205,6 @@ def trained_model(
         chosen: the search options chosen for it, if any.
         evaluation: the results of these weights on the test split, if there are any.
         ensemble: the checkpoint of each model, if there are several.
-        calibration: of these weights, if they have one.
     """
     # The model with the fewest positions limits all of them.
     config = min((model.config for model in models), key=lambda one: one.longest_text or math.inf)
@@ -204,6 +218,5 @@ def trained_model(
         checkpoint=checkpoint,
         ensemble=ensemble,
         evaluation=evaluation,
-        calibration=calibration,
     )
     return TrainedModel(tuple(models), vocabularies, card.with_options({}))

@@ -426,5 +426,5 @@ def facts_of(card: ModelCard, engine: Engine) -> str:
         facts.append(",".join(map(str, languages.directions)))
     if card.checkpoint is not None:
         facts.append(card.checkpoint.checkpoint)
-    facts.append(type(engine).__name__.removesuffix("Engine"))
+    facts.append(engine.name)
     return ", ".join(facts)

@@ -73,6 +73,7 @@ class CTranslate2Engine:
             device; from any function for unsupported requests.
     """
 
+    name = "ctranslate2"
     functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")
 
     def __init__(

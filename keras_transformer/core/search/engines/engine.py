@@ -66,10 +66,12 @@ class Engine(Protocol):
     """A model and its search options.
 
     Attributes:
+        name: "tensorflow" or "ctranslate2".
         streams: the optimal number of concurrent batches, each in one of the caller's threads.
         functions: the names of its functions, as in an export's signatures.
     """
 
+    name: str
     streams: int
     functions: Sequence[str]
 

@@ -79,6 +79,8 @@ class TensorFlowEngine:
             are not finite, or the device has no memory for a single sentence.
     """
 
+    name = "tensorflow"
+
     def __init__(self, graphs: SearchGraphs | ExportedGraphs, programs: Programs = NO_PROGRAMS):
         self.graphs = graphs  # a tf.function does not keep its method's object alive
         self.programs = programs
