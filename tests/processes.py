@@ -31,7 +31,7 @@ class PythonProcess:
         command: a program's path, or "-c" and its text; then its arguments.
         folder: for the files of stdin, stdout and, without `errors`, stderr.
         errors: the file to append stderr to.
-        environment: variables that replace this process's.
+        environment: variables that replace this process's, by default with an empty user cache.
     """
 
     def __init__(self, command, folder, errors=None, stdin=b"", environment=None, cwd="."):
@@ -41,8 +41,9 @@ class PythonProcess:
         files[1].touch()
         files[2] = Path(errors or files[2])
         _, self.stdout, self.stderr = files
-        environment = dict(os.environ if environment is None else environment)
-        arguments = (list(map(str, command)), files, environment, os.path.abspath(cwd))
+        if environment is None:
+            environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+        arguments = (list(map(str, command)), files, dict(environment), os.path.abspath(cwd))
         self._process = _CONTEXT.Process(target=_run, args=arguments, daemon=True)
         self._process.start()
         self.pid = self._process.pid

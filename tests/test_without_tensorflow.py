@@ -51,6 +51,7 @@ def without_tensorflow(tmp_path):
     def start(program, *arguments):
         command = [sys.executable, "-c", REFUSING, str(program), *map(str, arguments)]
         environment = {**os.environ, "PYTHONPATH": str(BIN.parent)}
+        environment["XDG_CACHE_HOME"] = str(tmp_path)
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes)
         started.append(process)

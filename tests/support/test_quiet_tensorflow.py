@@ -78,7 +78,7 @@ def test_a_process_without_stderr(tmp_path):
 
 
 def test_first_translations_in_python(untrained, exported):
-    translate = "print(kt.load({!r}).translate(['a'])[0])".format
+    translate = "print(kt.load({!r}, engine='tensorflow').translate(['a'])[0])".format
     lines = [translate(str(path)) for path in (untrained, exported)]
     code, output, errors = fresh("; ".join(["import keras_transformer as kt", *lines]))
     assert code == 0
@@ -90,11 +90,11 @@ def test_first_translations_in_python(untrained, exported):
 def test_programs(untrained, prepared, tmp_path):
     foreign = rb"\.cc[:(]\d+|absl|WARNING|CUDA|oneDNN"
     (tmp_path / "text").write_text("the cat\n")
-    model = f"--model_dir={untrained}"
-    code, output, errors = fresh([ROOT / "bin/translate.py", model, f"--input={tmp_path}/text"])
+    model = [f"--model_dir={untrained}", "--engine=tensorflow"]
+    code, output, errors = fresh([ROOT / "bin/translate.py", *model, f"--input={tmp_path}/text"])
     assert code == 0 and output.count(b"\n") == 1
     assert errors.splitlines()[-1].startswith(b"{") and not re.search(foreign, errors)
     data = [f"--data_dir={prepared}", "--split=test", "--beam_size=1"]
-    code, output, errors = fresh([ROOT / "bin/evaluate.py", model, *data])
+    code, output, errors = fresh([ROOT / "bin/evaluate.py", *model, *data])
     assert code == 0 and json.loads(output)["split"] == "test"
     assert not re.search(foreign, errors)

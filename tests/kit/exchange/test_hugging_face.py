@@ -173,7 +173,7 @@ def test_small100(seed, tmp_path):
     np.testing.assert_allclose(ours[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
 
     # Greedy search: the same texts, as far as the longest allowed there.
-    translator = load(tmp_path / "model", beam_size=1)
+    translator = load(tmp_path / "model", engine="tensorflow", beam_size=1)
     ours_by_theirs = ours_of(kept)[1]
     for (best, *_), row in zip(translator.translate(SOURCES, to="de"), generated, strict=True):
         ids = [ours_by_theirs[i] for i in row[1:].tolist()]
@@ -420,8 +420,8 @@ def test_translations_into_two_languages(multilingual, beams, tmp_path):
     export_dir = tmp_path / "export"
     stored = open_model(ModelPath(multilingual.folder)).restore()
     export_ctranslate2(stored.model, stored.vocabularies, export_dir, stored.card)
-    for path in (multilingual.folder, export_dir):
-        translator = load(path, beam_size=beams, alpha=0.0)
+    for path, engine in ((multilingual.folder, "tensorflow"), (export_dir, "ctranslate2")):
+        translator = load(path, engine=engine, beam_size=beams, alpha=0.0)
         ours = [answers[0] for answers in translator.translate(coded)]
         texts_equal = [answer.text == text for answer, (text, _) in zip(ours, wanted, strict=True)]
         assert all(texts_equal) if beams == 1 else np.mean(texts_equal) > 0.95
@@ -438,7 +438,7 @@ def test_translations_into_two_languages(multilingual, beams, tmp_path):
 def test_translations_of_a_trained_model(trained, beams):
     sources = [source for source, _ in sentences(60, seed=9)]
     # Without a length penalty both ask the same question, and end when it is answered.
-    translator = load(trained.model_dir, beam_size=beams, alpha=0.0)
+    translator = load(trained.model_dir, engine="tensorflow", beam_size=beams, alpha=0.0)
     ours = [answers[0] for answers in translator.translate(sources)]
     inputs = trained.tokenizer(sources, return_tensors="pt", padding=True)
     settings = {"length_penalty": 0.0, "early_stopping": False} if beams > 1 else {}

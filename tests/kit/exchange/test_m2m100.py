@@ -157,7 +157,7 @@ def test_one_source_language(tmp_path):
 def test_translations_of_a_batch_in_several_directions(there_and_here):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
     kept = read_hugging_face(there.folder)
-    translator = load(there.model_dir, beam_size=1, extra_length=3)
+    translator = load(there.model_dir, engine="tensorflow", beam_size=1, extra_length=3)
     answers = translator.translate(texts, aligned=True)
     for text, (answer,) in zip(texts, answers, strict=True):
         ids, log_prob = greedy(there, text, answer.tokens)
@@ -171,7 +171,7 @@ def test_translations_of_a_batch_in_several_directions(there_and_here):
 
 def test_scores(there_and_here):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
-    translator = load(there.model_dir, beam_size=1)
+    translator = load(there.model_dir, engine="tensorflow", beam_size=1)
     targets = ["die alte frau", "", "ein hund ."]
     rows = read_hugging_face(there.folder).target.rows
     encoded = translator.vocabularies.target.encode(targets)
@@ -191,7 +191,9 @@ def test_ctranslate2_translates_and_scores_the_same(there_and_here, tmp_path):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
     stored = open_model(ModelPath(there.model_dir)).restore()
     export_ctranslate2(stored.model, stored.vocabularies, tmp_path / "export", stored.card)
-    engines = [load(path, beam_size=3, alpha=0) for path in (there.model_dir, tmp_path / "export")]
+    options = {"beam_size": 3, "alpha": 0}
+    here = load(there.model_dir, engine="tensorflow", **options)
+    engines = [here, load(tmp_path / "export", **options)]
     ours, theirs = (engine.translate(texts, aligned=True) for engine in engines)
     for (one, *_), (other, *_) in zip(ours, theirs, strict=True):
         assert one.log_prob > other.log_prob - 1e-4  # its search ends earlier

@@ -42,7 +42,7 @@ def opus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translator(opus):
-    return load(opus.model_dir, beam_size=1, alpha=0.0)
+    return load(opus.model_dir, engine="tensorflow", beam_size=1, alpha=0.0)
 
 
 def test_model_directory(opus):

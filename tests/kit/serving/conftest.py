@@ -57,7 +57,9 @@ class FakeTranslator:
     require_calibration = Translator.require_calibration
 
     def __init__(self):
-        self.engine = types.SimpleNamespace(functions=["attention_ids", "search_ids"])
+        self.engine = types.SimpleNamespace(
+            name="tensorflow", functions=["attention_ids", "search_ids"]
+        )
         self.card = FakeCard(
             task="translation",
             beam_size=2,

@@ -44,7 +44,7 @@ from keras_transformer.use.translate.answers import Translation
 
 class Slow:
     card = types.SimpleNamespace(flat=dict, languages=None, calibration=None)
-    engine = types.SimpleNamespace(functions=[])
+    engine = types.SimpleNamespace(name="tensorflow", functions=[])
     config = types.SimpleNamespace(beam_size=1, is_greedy=False)
     def translate(self, sentences):
         if sentences == ["slow"]:

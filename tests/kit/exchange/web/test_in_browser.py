@@ -105,7 +105,7 @@ def written(page):
 def translator(untrained):
     import keras_transformer as kt
 
-    return kt.load(untrained, "average:2", beam_size=3)
+    return kt.load(untrained, "average:2", engine="tensorflow", beam_size=3)
 
 
 def shown_choices(translator):
