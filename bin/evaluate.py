@@ -20,6 +20,7 @@ from command.run import run
 
 from absl import flags
 
+from keras_transformer.support.errors import require
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 
@@ -35,6 +36,9 @@ def main():
     check_output_flag("output")
     config = EvaluationConfig(**flag_values(EvaluationConfig))
     config.check_alpha(FLAGS.alpha if FLAGS["alpha"].present else None)
+    if config.choose_alpha:
+        rule = "must be auto or tensorflow with --choose_alpha"
+        require(FLAGS.engine != "ctranslate2", "engine", rule, FLAGS.engine)
     stored = open_model_flags()
     data = DataSet.open(FLAGS.data_dir)
     config.check(data)

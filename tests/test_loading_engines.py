@@ -230,6 +230,8 @@ def test_programs_refuse_an_engine_that_cannot(call_program, untrained, exported
     flag = "--engine=ctranslate2"
     done = call_program("translate", f"--saved_model={exported}", flag, stdin=b"a\n")
     check_line(done.errors, "--engine", "ctranslate2", "a SavedModel")
+    done = call_program("evaluate", flag, "--choose_alpha", "--model_dir=a", "--data_dir=b")
+    check_line(done.errors, "--engine", "ctranslate2", "--choose_alpha")
     learning = [f"--corrections={tmp_path}/c.tmx", f"--adapter_dir={tmp_path}/a", "--data_dir=d"]
     done = call_program("serve", f"--model_dir={untrained}", flag, *learning)
     check_line(done.errors, "--engine", "ctranslate2", "--adapter_dir")

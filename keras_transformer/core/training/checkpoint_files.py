@@ -192,7 +192,7 @@ def weights_digest(model_dir: str | Path, checkpoint: str) -> str:
     """Identifies the weights that `checkpoint` selects in a directory, without reading them.
 
     TensorFlow's index of a checkpoint has the checksums of its variables. A rule, such as "latest",
-    depends on all checkpoints.
+    depends on all checkpoints of the run.
 
     Args:
         model_dir: a local model directory.
@@ -200,7 +200,7 @@ def weights_digest(model_dir: str | Path, checkpoint: str) -> str:
     """
     directory = checkpoint_directory(model_dir)
     named = [_files_of(directory, name) for name in checkpoint.split(",")]
-    files = {file for part in named for file in part} if all(named) else directory.glob("*-*.*")
+    files = {file for part in named for file in part} if all(named) else directory.glob("step-*.*")
     digest = hashlib.sha256(checkpoint.encode())
     for file in sorted(files):
         with contextlib.suppress(FileNotFoundError):  # the run just removed it
@@ -212,11 +212,12 @@ def weights_digest(model_dir: str | Path, checkpoint: str) -> str:
 
 def _files_of(directory: Path, checkpoint: str) -> list[Path]:
     """Returns the files of the checkpoint with a name in the directory, or a path; [] if none."""
-    name = checkpoint.removesuffix(".index")
-    path = directory / name if (directory / f"{name}.index").exists() else Path(name)
-    if not path.with_name(f"{path.name}.index").exists():
+    name = f"{checkpoint.removesuffix('.index')}.index"
+    index = directory / name if (directory / name).exists() else Path(name)
+    if not index.exists():
         return []
-    return [file for file in path.parent.iterdir() if file.name.startswith(f"{path.name}.")]
+    prefix = index.name.removesuffix("index")
+    return [file for file in index.parent.iterdir() if file.name.startswith(prefix)]
 
 
 def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:

@@ -90,9 +90,11 @@ class ModelDirectory(StoredModel):
         return changed.with_options({})
 
     def digest(self) -> str:
+        checkpoint = self._chosen_checkpoint()
         rule = "must be auto or tensorflow for a model on a remote file system"
-        require(isinstance(self.folder, Path), "engine", rule, self.where.engine)
-        weights = weights_digest(self.folder, self._chosen_checkpoint())
+        is_local = isinstance(self.folder, Path) and "://" not in checkpoint
+        require(is_local, "engine", rule, self.where.engine)
+        weights = weights_digest(self.folder, checkpoint)
         return f"{weights} {file_digest(self.folder / 'config.json')}"
 
     def _chosen_checkpoint(self) -> str:

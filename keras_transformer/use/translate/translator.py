@@ -230,8 +230,8 @@ class Translator:
         check_terminology(terminology)
         can_force = "constrain_ids" in self.engine.functions
         rule = (
-            "must be used with a model of data that was prepared with augment=terms:0.5, with a "
-            "model directory, or with an export made with constraints"
+            "must be used with a model of data that was prepared with augment=terms:0.5, or, with "
+            "TensorFlow's engine, with a model directory or an export made with constraints"
         )
         require(self.knows_terms or can_force, "terminology", rule, "another model")
         self.encoder.phrase_ids(list(terminology.values()), "terminology")

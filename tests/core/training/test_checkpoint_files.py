@@ -10,6 +10,7 @@ from keras_transformer.core.training.checkpoint_files import (
     StepSums,
     read_record,
     read_records,
+    weights_digest,
     write_record,
 )
 from keras_transformer.support.files.json_files import read_json
@@ -90,3 +91,20 @@ def test_what_is_not_known_of_weights_is_left_out():
         "averaged": 2,
         "validation_loss": 1.5,
     }
+
+
+def test_a_digest_is_that_of_the_weights_chosen(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    for name, checksums in (("step-1", b"a"), ("step-2", b"b")):
+        (folder / f"{name}.index").write_bytes(checksums)
+        (folder / f"{name}.json").write_bytes(b"{}")
+        (folder / f"{name}.data-00000-of-00001").write_bytes(b"weights")
+    choices = ["latest", "average:2", "step-1", "step-2", "step-1,step-2", str(folder / "step-1")]
+    before = {choice: weights_digest(tmp_path, choice) for choice in [*choices, "", "/"]}
+    assert len(set(before.values())) == 8
+    (folder / "step-2.index").write_bytes(b"c")
+    (folder / "writing-step-3.index").write_bytes(b"")
+    after = {choice: weights_digest(tmp_path, choice) for choice in choices}
+    changed = {choice for choice in choices if after[choice] != before[choice]}
+    assert changed == {"latest", "average:2", "step-2", "step-1,step-2"}
