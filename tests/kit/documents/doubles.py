@@ -6,7 +6,7 @@ import sys
 import types
 
 from keras_transformer.kit.documents.tree.alignment import units
-from keras_transformer.kit.documents.tree.segments import Segment, pieces_of
+from keras_transformer.kit.documents.tree.segments import Segment, with_places
 from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.support.errors import InputError
 from keras_transformer.use.translate.answers import Link
@@ -64,39 +64,63 @@ def written(parts, change):
 def _written(segment: Segment, change):
     text = change(segment.text)
     assert len(text) == len(segment.text)
-    pieces, place = [], 0
-    for piece in pieces_of(segment.nodes):
-        end = place + len(piece if isinstance(piece, str) else piece.text)
+    pieces = []
+    for piece, start, end in with_places(segment.pieces):
         if isinstance(piece, str):
-            pieces.append(text[place:end])
+            pieces.append(text[start:end])
         else:
             source = written(piece.parts, change) if piece.parts else piece.source
             pieces.append(dataclasses.replace(piece, source=source))
-        place = end
     return segment.written(pieces)
 
 
-def with_words_reversed(document):
-    """Translates a document: capitalizes the words of each sentence and reverses their order."""
+def documents(answer, limit=400, language="en", case="keep", knows=lambda text: False):
+    """Makes a translator of documents from one of sentences.
+
+    Args:
+        answer: a sentence -> its translation, as a text, or with its alignment as an AlignedText.
+        limit: the most words of a sentence.
+        language, case: of the DocumentTranslator.
+        knows: whether a text is in the translation memory.
+    """
 
     def translate(texts, aligned):
-        answers = zip(map(_reversed, texts), aligned, strict=True)
+        answers = [_answered(answer(text)) for text in texts]
         return [
-            answer if is_aligned else AlignedText(answer.text) for answer, is_aligned in answers
+            found if is_aligned else found._replace(links=())
+            for found, is_aligned in zip(answers, aligned, strict=True)
         ]
 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
-    model = Model(translate, count_subwords, 400)
-    return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
+    return DocumentTranslator(Model(translate, count_subwords, limit, knows), language, case)
 
 
-def _reversed(text):
-    words, links, length = [], [], 0
-    for start, end in reversed(units(text)):
-        word = capitals(text[start:end])
-        words.append(word)
-        links.append(Link((start, end), (length, length + len(word))))
-        length += len(word) + 1
-    return AlignedText(" ".join(words), links)
+def _answered(found):
+    return AlignedText(found) if isinstance(found, str) else found
+
+
+def in_place(change):
+    """Returns an answer that changes a text, and aligns each word with itself."""
+    return lambda text: AlignedText(change(text), [Link(unit, unit) for unit in units(text)])
+
+
+def in_reverse(change):
+    """Returns an answer that changes each word, and reverses their order."""
+    return lambda text: joined([(unit, change(text[slice(*unit)])) for unit in units(text)[::-1]])
+
+
+def joined(words):
+    """Joins words by spaces; each has the span in the source that it is aligned to."""
+    text, links = "", []
+    for span, word in words:
+        start = len(text) + (text != "")
+        text = f"{text} {word}" if text else word
+        links.append(Link(span, (start, start + len(word))))
+    return AlignedText(text, links)
+
+
+def with_words_reversed(document):
+    """Translates a document: capitalizes the words of each sentence and reverses their order."""
+    return "".join(documents(in_reverse(capitals)).translate(document.parts))

@@ -8,7 +8,6 @@ from keras_transformer.kit.documents.tree.placeholders import (
     with_placeholders,
 )
 from keras_transformer.kit.documents.tree.segments import (
-    Element,
     Mark,
     MarkKind,
     Segment,
@@ -107,11 +106,11 @@ def test_marks_of_the_format_come_first():
         return [(mark.source or mark.mark.text, mark.start, mark.end) for mark in placed]
 
     url = ("https://a.b/c", 4, 17)
-    assert found("See ", Element(*tags, ["https://a.b/c"])) == [
+    assert found("See ", tags[0], "https://a.b/c", tags[1]) == [
         *[("<a>", 4, 4), url, ("</a>", 17, 17), ("`%s`", 22, 24)]
     ]
     # The URL contains a tag, so it stays text.
-    assert found("See https:", Element(*tags, ["//a.b/c"])) == [
+    assert found("See https:", tags[0], "//a.b/c", tags[1]) == [
         *[("<a>", 10, 10), ("</a>", 17, 17), ("`%s`", 22, 24)]
     ]
 
@@ -133,7 +132,7 @@ def test_random_texts_lose_no_placeholder():
 def test_a_placeholder_is_written_as_text_is():
     write = writing_with(lambda text: text.replace("&", "&amp;"))
     segment = Segment("", ["a&b http://x?a&b"], write=write)
-    (text, mark) = with_placeholders(segment).nodes
+    (text, mark) = with_placeholders(segment).pieces
     assert (text, mark.text) == ("a&b ", "http://x?a&b")
     assert segment.written(["<", mark, text]) == "<http://x?a&amp;ba&amp;b "
 

@@ -13,14 +13,14 @@ from keras_transformer.kit.documents.text.html import read
 from keras_transformer.kit.documents.tree.alignment import units
 from keras_transformer.kit.documents.tree.marked import MarkedSentence
 from keras_transformer.kit.documents.tree.placement import place
-from keras_transformer.kit.documents.tree.segments import Mark, MarkKind, pieces_of
+from keras_transformer.kit.documents.tree.segments import Mark, MarkKind
 from keras_transformer.use.translate.answers import Link
 from tests.kit.documents.doubles import with_words_reversed
-from tests.kit.documents.trees import nodes_of
+from tests.kit.documents.trees import pieces_of
 
 
 def marked(written):
-    return MarkedSentence(nodes_of(written))
+    return MarkedSentence(pieces_of(written))
 
 
 def written(pieces):
@@ -55,7 +55,7 @@ def test_what_a_model_is_given(source, model_text):
     sentence = marked(source)
     assert sentence.model_text == model_text
     assert sentence.root.span == (0, len(model_text))
-    assert written(sentence.unchanged()) == source
+    assert written(sentence.pieces) == source
 
 
 def test_numbers_and_punctuation_are_no_language():
@@ -245,7 +245,7 @@ def test_all_marks_come_back_nested_and_the_translation_is_whole(count):
                 Link(generator.choice(sources), generator.choice(targets)) for _ in range(count)
             ]
         pieces = place(sentence, translation, links)
-        marks = [piece for piece in pieces_of(sentence.nodes) if isinstance(piece, Mark)]
+        marks = [piece for piece in sentence.pieces if isinstance(piece, Mark)]
         found = [piece for piece in pieces if isinstance(piece, Mark)]
         if links:  # formatting may be dropped with its words
             marks = [mark for mark in marks if mark in found or mark.source not in ("<f>", "</f>")]

@@ -11,7 +11,6 @@ from keras_transformer.kit.documents.tree.alignment import units
 from keras_transformer.kit.documents.tree.marked import MarkedSentence
 from keras_transformer.kit.documents.tree.segments import (
     Document,
-    Element,
     Mark,
     MarkKind,
     Segment,
@@ -20,7 +19,7 @@ from keras_transformer.kit.documents.tree.segments import (
 from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.use.translate.answers import Link
 from tests.kit.documents.doubles import with_words_reversed
-from tests.kit.documents.trees import nodes_of
+from tests.kit.documents.trees import pieces_of
 from tests.refusals import refused
 
 
@@ -134,8 +133,8 @@ def test_placeholders_stay_in_their_places():
 
 def segment(written):
     """Makes a segment from text with "<b>", "</b>" and "~", a line break that replaces a space."""
-    nodes = nodes_of(written, "\n> ", re.compile("(</?b>|</?i>|~)"))
-    return Segment(written.replace("~", "\n> "), nodes)
+    pieces = pieces_of(written, "\n> ", re.compile("(</?b>|</?i>|~)"))
+    return Segment(written.replace("~", "\n> "), pieces)
 
 
 @pytest.mark.parametrize(
@@ -300,12 +299,9 @@ def test_a_mark_that_reads_as_spaces_is_within_one_sentence(limit):
 
 def test_a_space_beside_two_marks_is_left_out_once():
     x, break_tag = Mark("{x}", text="x"), Mark("<br>")
-    tags = Mark("<i>", MarkKind.OPEN), Mark("</i>", MarkKind.CLOSE)
-    for nodes in (
-        [x, Element(tags[0], tags[1], [break_tag, " dog"])],
-        [x, Element(tags[0], tags[1], [Mark("{y}", text=" y"), " dog"])],
-    ):
-        sentence = MarkedSentence(nodes)
+    opening, closing = Mark("<i>", MarkKind.OPEN), Mark("</i>", MarkKind.CLOSE)
+    for mark in (break_tag, Mark("{y}", text=" y")):
+        sentence = MarkedSentence([x, opening, mark, " dog", closing])
         assert sentence.model_text == "dog" and sentence.root.elements[0].span == (0, 3)
 
 

@@ -1,9 +1,9 @@
-"""A notation for trees of segments in tests."""
+"""A notation for the pieces of segments in tests."""
 
 import re
 from typing import NamedTuple
 
-from keras_transformer.kit.documents.tree.segments import Element, Mark, MarkKind, pieces_of
+from keras_transformer.kit.documents.tree.segments import Mark, MarkKind, with_places
 
 MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
 
@@ -20,40 +20,28 @@ class PlacedMark(NamedTuple):
 
 def marks_in(segment):
     """Returns the marks of a segment, in order."""
-    found, place = [], 0
-    for piece in pieces_of(segment.nodes):
-        if isinstance(piece, str):
-            place += len(piece)
-            continue
-        end = place + len(piece.text)
-        found.append(PlacedMark(piece, piece.source, place, end, piece.kind))
-        place = end
-    return found
+    return [
+        PlacedMark(piece, piece.source, start, end, piece.kind)
+        for piece, start, end in with_places(segment.pieces)
+        if isinstance(piece, Mark)
+    ]
 
 
-def nodes_of(written, line_break="~", pattern=MARKS):
-    """Parses a tree: <b> and </b> are tags; {x} stands for words, !x! for nothing, ~ for a space.
+def pieces_of(written, line_break="~", pattern=MARKS):
+    """Parses pieces: <b> and </b> are tags; {x} stands for words, !x! for nothing, ~ for a space.
 
     <f> is formatting, which may be dropped with its words.
-    A tag without its partner belongs to an element that begins before the tree or ends after it.
     """
-    root = []
-    stack = [Element(None, None, root)]
-    for part in pattern.split(written):
-        if part.startswith("</") and pattern.fullmatch(part):
-            closing = Mark(part, MarkKind.CLOSE)
-            if len(stack) > 1:
-                stack.pop().closing = closing
-            else:
-                root[:] = [Element(None, closing, root[:])]
-        elif part.startswith("<") and pattern.fullmatch(part):
-            opening = Mark(part, MarkKind.OPEN, is_formatting=part == "<f>")
-            element = Element(opening, None, [])
-            stack[-1].children.append(element)
-            stack.append(element)
-        elif pattern.fullmatch(part):
-            text = {"{": part, "~": " "}.get(part[0], "")
-            stack[-1].children.append(Mark(line_break if part == "~" else part, text=text))
-        elif part:
-            stack[-1].children.append(part)
-    return root
+    return [
+        _mark(part, line_break) if pattern.fullmatch(part) else part
+        for part in pattern.split(written)
+        if part
+    ]
+
+
+def _mark(part, line_break):
+    if part.startswith("<"):
+        kind = MarkKind.CLOSE if part.startswith("</") else MarkKind.OPEN
+        return Mark(part, kind, is_formatting=part == "<f>")
+    text = {"{": part, "~": " "}.get(part[0], "")
+    return Mark(line_break if part == "~" else part, text=text)

@@ -24,11 +24,9 @@ from keras_transformer.kit.documents.tree.segments import (
     Document,
     Mark,
     MarkKind,
-    Node,
     Parts,
     Piece,
     Segment,
-    pieces_of,
 )
 from keras_transformer.support.errors import require
 
@@ -146,7 +144,7 @@ def _parts_of(
         _add(builder, text[line.start : line.end], unescape, line is paragraph[0])
         end = line.end
     return tuple(
-        dataclasses.replace(part, write=_writing(part.nodes, escape))
+        dataclasses.replace(part, write=_writing(part.pieces, escape))
         if isinstance(part, Segment)
         else part
         for part in builder.parts()
@@ -205,15 +203,15 @@ def _is_break(piece: Piece) -> bool:
 
 
 def _writing(
-    nodes: Sequence[Node], escape: Callable[[str], str]
+    source: Sequence[Piece], escape: Callable[[str], str]
 ) -> Callable[[Sequence[Piece]], str]:
     """Returns a segment's `write`, which keeps cues in order and their lines non-empty.
 
     Args:
-        nodes: the segment's nodes.
+        source: the segment's pieces.
         escape: escapes text.
     """
-    breaks = [_BREAK.fullmatch(piece.source)[2] for piece in pieces_of(nodes) if _is_break(piece)]
+    breaks = [_BREAK.fullmatch(piece.source)[2] for piece in source if _is_break(piece)]
 
     def write(pieces: Sequence[Piece]) -> str:
         remaining = iter(breaks)

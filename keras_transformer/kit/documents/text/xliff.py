@@ -21,10 +21,9 @@ from keras_transformer.kit.documents.tree.review import PROGRAM
 from keras_transformer.kit.documents.tree.segment_builder import Found
 from keras_transformer.kit.documents.tree.segments import (
     Document,
-    Element,
     Mark,
     MarkKind,
-    Node,
+    Piece,
     ReviewUnit,
     Segment,
 )
@@ -126,7 +125,7 @@ def _unit(
 ) -> Unit:
     """Reads a unit. The sources of suggestions are not its direct children."""
     source, target = element.child("source"), element.child("target")
-    nodes = [] if source is None else _nodes(xml, source)
+    pieces = [] if source is None else _pieces(xml, source)
     prefix = xml.prefix(element)
     if target is None:
         last = element.child("seg-source") or source or element
@@ -147,7 +146,7 @@ def _unit(
     else:
         before, doubtful = tag, _with_attributes(tag, TARGET_STATE)
     return Unit(
-        source=Segment("", nodes, write_text),
+        source=Segment("", pieces, write_text),
         place=(start, end),
         before=before,
         doubtful=doubtful,
@@ -168,22 +167,22 @@ def _with_attributes(tag: str, values: Mapping[str, str]) -> str:
     return f"{tag[: name.end()]}{written}{tag[name.end() :]}"
 
 
-def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:
+def _pieces(xml: XmlSource, element: XmlElement) -> list[Piece]:
     """Returns the text and the tags in a source."""
-    nodes: list[Node] = []
+    pieces: list[Piece] = []
     for child in element.children:
         if isinstance(child, str):
-            nodes.append(child)
+            pieces.append(child)
         elif child.name == "":  # a comment
             continue
         elif child.local not in TEXT_TAGS or _is_protected(child) or child.is_alone:
             text = _text(child) if child.local in TEXT_TAGS else ""
-            nodes.append(Mark(xml.source(child.start, child.end), text=text))
+            pieces.append(Mark(xml.source(child.start, child.end), text=text))
         else:
             opening = Mark(xml.source(child.start, child.content_start), MarkKind.OPEN)
             closing = Mark(xml.source(child.content_end, child.end), MarkKind.CLOSE)
-            nodes.append(Element(opening, closing, _nodes(xml, child)))
-    return nodes
+            pieces += [opening, *_pieces(xml, child), closing]
+    return pieces
 
 
 def _text(element: XmlElement) -> str:

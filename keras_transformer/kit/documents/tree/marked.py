@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keras_transformer.kit.documents.tree import segments
-from keras_transformer.kit.documents.tree.segments import Mark, Node, Piece, pieces_of, text_of
+from keras_transformer.kit.documents.tree.segments import Mark, MarkKind, Piece, text_of
 from keras_transformer.use.translate.answers import Span
 
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
@@ -38,7 +37,7 @@ class Slot(NamedTuple):
 class Insertion:
     """An insertion into the translation: marks, and the text between them; or a break."""
 
-    nodes: list[Node]
+    pieces: list[Piece]
     is_break: bool = False
     place: int = 0  # in the model's text; for a break, after its space
     before: str = ""  # the character before it in the sentence, if any
@@ -48,7 +47,7 @@ class Insertion:
     @property
     def text(self) -> str:
         """Returns its text."""
-        return text_of(self.nodes)
+        return text_of(self.pieces)
 
     @property
     def ends_word(self) -> bool:
@@ -57,12 +56,16 @@ class Insertion:
 
 
 @dataclasses.dataclass(eq=False)
-class Element(segments.Element):
-    """An element whose marks are insertions, around units of the translation.
+class Element:
+    """A pair of marks, and what is between them.
 
-    The root element is the sentence itself, without tags.
+    `opening` is None if it is before the sentence, and `closing` is None if it is after it. The
+    root element is the sentence itself, without marks.
     """
 
+    opening: Mark | None = None
+    closing: Mark | None = None
+    children: list["Part"] = dataclasses.field(default_factory=list)
     span: Span = (0, 0)  # in the model's text
     start: int = 0  # the first of its units (alignment.py)
     end: int = 0  # the unit after its last one
@@ -71,11 +74,6 @@ class Element(segments.Element):
     def elements(self) -> list["Element"]:
         """Returns its child elements."""
         return [child for child in self.children if isinstance(child, Element)]
-
-    @property
-    def insertions(self) -> list[Insertion]:
-        """Returns its child insertions, including breaks."""
-        return [child for child in self.children if isinstance(child, Insertion)]
 
     @property
     def is_open(self) -> bool:
@@ -100,17 +98,17 @@ class MarkedSentence:
     """A sentence, and its marks.
 
     Attributes:
-        nodes: the sentence's nodes.
+        pieces: the sentence's pieces.
         text: their text.
         root: the Element of the whole sentence.
         model_text: the text for the model.
         places: the places of marks in `model_text`.
     """
 
-    def __init__(self, nodes: Sequence[Node]):
-        self.nodes = nodes
-        self.text = text_of(nodes)
-        self.root = Element(None, None, _parts(nodes, is_sentence=True))
+    def __init__(self, pieces: Sequence[Piece]):
+        self.pieces = pieces
+        self.text = text_of(pieces)
+        self.root = _tree(pieces)
         self.places: set[int] = set()
         text = _ModelText(self.text, self.places)
         text.add(self.root)
@@ -138,37 +136,41 @@ class MarkedSentence:
     @property
     def has_marks(self) -> bool:
         """Whether it contains any marks."""
-        return any(not isinstance(node, str) for node in self.nodes)
-
-    def unchanged(self) -> list[Piece]:
-        """Returns the sentence unchanged."""
-        return [piece for piece in pieces_of(self.nodes) if piece != ""]
+        return any(not isinstance(piece, str) for piece in self.pieces)
 
 
-def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[Part]:
-    """Returns the parts of an element, with insertions for what leaves the text."""
-    parts = _with_brackets([_part(node) for node in nodes])
-    parts = _with_brackets(_joined(parts))
-    if is_sentence:
-        _take_comma(parts)
-    return [
-        Element(part.opening, part.closing, _parts(part.children)) if _is_element(part) else part
-        for part in parts
-        if part != ""
-    ]
+def _tree(pieces: Sequence[Piece]) -> Element:
+    """Returns a sentence as a tree, with insertions for what leaves the text."""
+    root = Element()
+    around, starts = [root], [0]  # the open elements, and the numbers of their first pieces
+    for number, piece in enumerate(pieces):
+        kind = None if isinstance(piece, str) else piece.kind
+        if kind is MarkKind.OPEN:
+            around.append(Element(opening=piece))
+            starts.append(number)
+        elif kind is MarkKind.CLOSE and len(around) > 1:
+            element, inner = around.pop(), [*pieces[starts.pop() : number + 1]]
+            is_blank = not any(isinstance(each, str) and each.strip() for each in inner)
+            if not is_blank:
+                element.closing = piece
+                element.children = _with_insertions(element.children)
+            around[-1].children.append(Insertion(inner) if is_blank else element)
+        elif kind is MarkKind.CLOSE:
+            root.children = [Element(None, piece, _with_insertions(root.children))]
+        else:
+            part = piece if kind is None else Insertion([piece], is_break=piece.is_break)
+            around[-1].children.append(part)
+    while len(around) > 1:
+        element = around.pop()
+        element.children = _with_insertions(element.children)
+        around[-1].children.append(element)
+    root.children = _with_comma(_with_insertions(root.children))
+    return root
 
 
-def _is_element(part: Part | Node) -> bool:
-    return isinstance(part, segments.Element)
-
-
-def _part(node: Node) -> Part | segments.Element:
-    if isinstance(node, str):
-        return node
-    if isinstance(node, Mark):
-        return Insertion([node], is_break=node.is_break)
-    is_blank = not any(isinstance(piece, str) and piece.strip() for piece in pieces_of([node]))
-    return Insertion([node]) if is_blank and None not in (node.opening, node.closing) else node
+def _with_insertions(parts: list[Part]) -> list[Part]:
+    """Extends and joins the insertions of an element."""
+    return _with_brackets(_joined(_with_brackets(parts)))
 
 
 def _joined(parts: Iterable[Part]) -> list[Part]:
@@ -183,7 +185,7 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
             and not (part.is_break and before.is_break)
             and _is_joint(between, before.is_break or part.is_break)
         ):
-            before.nodes += [between, *part.nodes]
+            before.pieces += [between, *part.pieces]
             before.is_break = False
         else:
             joined += [between, part] if between else [part]
@@ -211,18 +213,20 @@ def _with_brackets(parts: list[Part]) -> list[Part]:
                 break
             depth += 1
         place = len(before) - depth
-        nodes = [*before[place:], *part.nodes, *after[:depth]]
-        parts[number - 1 : number + 2] = [before[:place], Insertion(nodes), after[depth:]]
+        pieces = [*before[place:], *part.pieces, *after[:depth]]
+        parts[number - 1 : number + 2] = [before[:place], Insertion(pieces), after[depth:]]
     return [part for part in parts if part != ""]
 
 
-def _take_comma(parts: list[Part]) -> None:
+def _with_comma(parts: list[Part]) -> list[Part]:
     """Extends an insertion at the beginning by a comma after it: "{name}, please wait."."""
     if len(parts) < 2 or not isinstance(parts[0], Insertion) or not isinstance(parts[1], str):
-        return
+        return parts
     comma, rest = parts[1][0], parts[1][1:]
-    if comma in _COMMAS and not rest[:1].isalnum():
-        parts[:2] = [Insertion([*parts[0].nodes, comma]), rest]
+    if comma not in _COMMAS or rest[:1].isalnum():
+        return parts
+    insertion = Insertion([*parts[0].pieces, comma])
+    return [insertion, rest, *parts[2:]] if rest else [insertion, *parts[2:]]
 
 
 class _ModelText:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from keras_transformer.kit.documents.tree.alignment import Alignment
 from keras_transformer.kit.documents.tree.marked import CLOSING, OPENING, Element, Insertion
-from keras_transformer.kit.documents.tree.segments import Mark, Piece, pieces_of
+from keras_transformer.kit.documents.tree.segments import Mark, Piece
 
 
 def gaps_of(alignment: Alignment) -> list[Piece]:
@@ -104,7 +104,7 @@ class Writer:
             self._append(before)
         elif lost_before:
             self._append(" ")
-        self.written += [piece for piece in pieces_of(insertion.nodes) if piece != ""]
+        self.written += [piece for piece in insertion.pieces if piece != ""]
         if is_before and element.start < unit < element.end and gap != "":
             return  # the gap follows
         is_likely = is_aligned or not following.isalnum()

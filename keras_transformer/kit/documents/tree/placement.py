@@ -58,7 +58,7 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
             nested; without the marks of formatting whose words the translation lacks.
     """
     if translation == sentence.model_text:
-        return sentence.unchanged()
+        return list(sentence.pieces)
     if not sentence.has_marks:
         return [translation] if translation else []
     placer = _Placer(Alignment(sentence, translation, links))
@@ -309,7 +309,7 @@ class _Placer:
             slots = self._free_gaps[is_space]
             nearest = _nearest(slots, wanted, parent.start + 1, parent.end)
             if nearest is not None:
-                (self.gaps[nearest],) = found.nodes
+                (self.gaps[nearest],) = found.pieces
                 del slots[bisect_left(slots, nearest)]
                 return
         found.slot = Slot(room.outside(parent.end), True, False)

@@ -8,18 +8,18 @@ must be placed in its translation.
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from keras_transformer.kit.documents.tree.segments import (
-    Element,
     Mark,
     MarkKind,
-    Node,
     Parts,
     Piece,
     Segment,
+    ends_of_elements,
+    text_of,
 )
 from keras_transformer.kit.documents.tree.sentences import is_unspaced
 from keras_transformer.support.errors import require
@@ -29,7 +29,7 @@ _MOST_TAGS = 50_000  # in a paragraph, opening or alone; each takes up to 4 KB o
 
 
 def joined(parts: Iterable[str | Any]) -> tuple[str | Any, ...]:
-    """Joins consecutive strings among parts of a document or nodes, and drops empty ones."""
+    """Joins consecutive strings among parts of a document or pieces, and drops empty ones."""
     result: list[str | Any] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
         if is_text:
@@ -98,46 +98,23 @@ class OpenTags:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class _Leaf:
-    """A piece of a paragraph: a word, a space, a tag, or untranslated content."""
+class _Leaf(Mark):
+    """A piece of a paragraph: a mark, or words; its source is what is next to translated text."""
 
-    source: str  # as the document writes it
-    text: str = ""  # as it reads
+    original: str = ""  # as the document writes it
     is_language: bool = False  # is translated
     is_space: bool = False  # reads as one space, or as nothing next to another space
-    parts: Parts = ()  # its source in parts, if there is language in it
-    written: str = ""  # the source next to translated text
-    is_formatting: bool = False  # begins an element that only formats its words
-    is_script: bool = False  # begins a subscript or a superscript
-
-    def __post_init__(self):
-        self.written = self.written or self.source
 
     @property
     def can_stay_outside(self) -> bool:
         """Whether it can be left out at a segment's edge, as it has no text."""
-        return self.is_space or not (self.text or self.is_language)
+        is_alone = self.kind is MarkKind.WHOLE and not self.is_language
+        return is_alone and (self.is_space or not self.text)
 
     @property
     def is_plain(self) -> bool:
         """Whether it is text rather than a mark."""
-        return self.is_language or (self.written == self.text == " ")
-
-    def mark(self, kind: MarkKind = MarkKind.WHOLE, name: Hashable = "") -> Mark:
-        return Mark(
-            self.written, kind, self.text, self.parts, name, self.is_formatting, self.is_script
-        )
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class _Tagged:
-    """An opening tag, the pieces after it, and its closing tag, if any."""
-
-    name: Hashable
-    opening: _Leaf
-    children: list["_Leaf | _Tagged"] = dataclasses.field(default_factory=list)
-    has_language: bool = False
-    closing: _Leaf | None = None
+        return self.is_language or (self.source == self.text == " ")
 
 
 class SegmentBuilder:
@@ -156,15 +133,17 @@ class SegmentBuilder:
         self._write = write
         self._has_lists = has_lists
         self._open_tags = OpenTags()
-        self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the open tags
+        self._leaves: list[_Leaf] = []
+        self._open: list[int] = []  # the places of the open tags among the leaves
         self._too_deep = 0  # open tags within these
+        self._last_word = -1  # the place of the last words
         self._tags = 0
         self.last_character = ""
 
     def word(self, source: str, text: str) -> None:
         """Adds text: a word, several, or part of one."""
-        self._open[-1].has_language = True
-        self._add(_Leaf(source, text, is_language=True))
+        self._last_word = len(self._leaves)
+        self._add(_Leaf(source, text=text, original=source, is_language=True))
 
     def space(self, source: str, written: str = "", text: str = " ") -> None:
         r"""Adds white space of any form: a line break, indentation, <br>.
@@ -175,7 +154,7 @@ class SegmentBuilder:
             text: how it reads: "\t" for a tab between columns, which ends a sentence; "\n" for a
                 line break that must stay exactly at its word.
         """
-        self._add(_Leaf(source, text, is_space=True, written=written))
+        self._add(_Leaf(written or source, text=text, original=source, is_space=True))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """Adds untranslated content: an image, a code span.
@@ -185,11 +164,11 @@ class SegmentBuilder:
             text: the words that it stands for, if any.
             parts: the source in parts, if there is language in it.
         """
-        self._add(_Leaf(source, text, parts=parts))
+        self._add(_Leaf(source, text=text, parts=parts, original=source))
 
     def silent(self, source: str) -> None:
         """Adds source that is omitted next to translated text."""
-        self._add(_Leaf(source, is_language=True))
+        self._add(_Leaf("", original=source, is_language=True))
 
     def begin(
         self,
@@ -209,13 +188,13 @@ class SegmentBuilder:
             is_script: whether it is a subscript or a superscript.
         """
         self._open_tags.begin(name)
-        opening = _Leaf(source, parts=parts, is_formatting=is_formatting, is_script=is_script)
-        if len(self._open) > MOST_NESTED:
-            self._too_deep += 1
-            self._add(opening)
+        kind = MarkKind.OPEN
+        if len(self._open) < MOST_NESTED:
+            self._open.append(len(self._leaves))
         else:
-            self._count_tag(opening)
-            self._open.append(_Tagged(name, opening))
+            self._too_deep += 1
+            kind = MarkKind.WHOLE
+        self._add(_Leaf(source, kind, "", parts, name, is_formatting, is_script, source))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
         """Ends the innermost open element with this name.
@@ -227,89 +206,64 @@ class SegmentBuilder:
             source: as the document writes it.
             written: the source next to translated text, if different.
         """
-        closing = _Leaf(source, written=written)
+        closing = _Leaf(written or source, MarkKind.CLOSE, name=name, original=source)
         ended = self._open_tags.end(name)
         if ended <= self._too_deep:
             self._too_deep -= ended
+            closing.kind = MarkKind.WHOLE
             self._add(closing)
             return
-        self._end_within(ended - self._too_deep)
+        self._unpair(ended - self._too_deep - 1)
         self._too_deep = 0
-        element = self._open.pop()
-        element.closing = closing
-        parent = self._open[-1]
-        parent.has_language |= element.has_language
-        if not element.has_language:
-            parent.children.append(_joined(_leaves([element])))
-        else:
-            parent.children.append(element)
+        place = self._open.pop()
+        self._leaves.append(closing)
+        if self._last_word < place:
+            self._leaves[place:] = [_joined(self._leaves[place:])]
 
     def parts(self) -> list[str | Segment]:
         """Returns all pieces: strings, and a segment if there are letters to translate."""
-        self._end_within(len(self._open))
-        return self._parts(self._open[0].children)
+        self._unpair(len(self._open))
+        return self._parts(self._leaves)
 
     def segment(self, source: str) -> Segment | None:
         """Returns all pieces as one segment with a source; None without letters to translate."""
-        self._end_within(len(self._open))
-        children = self._open[0].children
-        leaves = list(_leaves(children))
-        if not _has_letters(leaves):
+        self._unpair(len(self._open))
+        if not _has_letters(self._leaves):
             return None
-        _take_single_spaces(leaves)
-        return Segment(source, _nodes(children), self._write)
+        return Segment(source, _pieces(self._leaves), self._write)
 
-    def _parts(self, pieces: Sequence[_Leaf | _Tagged]) -> list[str | Segment]:
-        leaves = list(_leaves(pieces))
+    def _parts(self, leaves: Sequence[_Leaf]) -> list[str | Segment]:
         if not _has_letters(leaves):
             return _parts_of(leaves)
-        before, inner, after = _trimmed(pieces)
+        first, last = _trimmed(leaves)
+        inner = leaves[first:last]
         items = _items(inner) if self._has_lists else [inner]
         if len(items) > 1:
             parts = [part for item in items for part in self._parts(item)]
         else:
-            leaves = list(_leaves(inner))
-            source = "".join(leaf.source for leaf in leaves)
-            _take_single_spaces(leaves)
-            nodes = _nodes(inner)
-            if nodes == [source]:
-                source = nodes[0]  # one string takes less memory than two
-            parts = [Segment(source, nodes, self._write)]
-        return [*_parts_of(before), *parts, *_parts_of(after)]
+            source = "".join(leaf.original for leaf in inner)
+            pieces = _pieces(inner)
+            if pieces == [source]:
+                source = pieces[0]  # one string takes less memory than two
+            parts = [Segment(source, pieces, self._write)]
+        return [*_parts_of(leaves[:first]), *parts, *_parts_of(leaves[last:])]
 
     def _add(self, leaf: _Leaf) -> None:
-        self._count_tag(leaf)
-        self.last_character = leaf.text[-1:] or self.last_character
-        siblings = self._open[-1].children
-        last = siblings[-1] if siblings else None
-        if leaf.is_space and isinstance(last, _Leaf) and last.is_space and not last.parts:
-            last.source += leaf.source
-            last.written += leaf.written
-        else:
-            siblings.append(leaf)
-
-    def _count_tag(self, leaf: _Leaf) -> None:
-        self._tags += leaf.source.startswith("<")
+        self._tags += leaf.original.startswith("<")
         rule = f"must have at most {_MOST_TAGS:,} tags in a paragraph"
         require(self._tags <= _MOST_TAGS, None, rule, "more", "the document")
-
-    def _end_within(self, count: int) -> None:
-        """Turns all but the first of the innermost `count` tags into unpaired marks."""
-        first, *others = self._open[-count:]
-        for tagged in others:
-            first.children += [tagged.opening, *tagged.children]
-            first.has_language |= tagged.has_language
-        self._open[-count:] = [first]
-
-
-def _leaves(pieces: Iterable[_Leaf | _Tagged]) -> Iterator[_Leaf]:
-    for piece in pieces:
-        if isinstance(piece, _Tagged):
-            yield piece.opening
-            yield from _leaves(piece.children)
-            yield piece.closing
+        self.last_character = leaf.text[-1:] or self.last_character
+        last = self._leaves[-1] if self._leaves else None
+        if leaf.is_space and last is not None and last.is_space and not last.parts:
+            last.original += leaf.original
+            last.source += leaf.source
         else:
-            yield piece
+            self._leaves.append(leaf)
+
+    def _unpair(self, count: int) -> None:
+        """Turns the innermost open tags into unpaired marks."""
+        for _ in range(count):
+            self._leaves[self._open.pop()].kind = MarkKind.WHOLE
 
 
 def _has_letters(leaves: Iterable[_Leaf]) -> bool:
@@ -317,83 +271,85 @@ def _has_letters(leaves: Iterable[_Leaf]) -> bool:
     return any(leaf.is_language and any(map(str.isalpha, leaf.text)) for leaf in leaves)
 
 
-def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
+def _joined(leaves: Sequence[_Leaf]) -> _Leaf:
     """Joins several leaves without language."""
-    leaves = list(leaves)
-    source = "".join(leaf.source for leaf in leaves)
-    text = "".join(leaf.text for leaf in leaves)
+    source = "".join(leaf.original for leaf in leaves)
+    text = text_of(leaves)
     parts = tuple(_parts_of(leaves)) if any(leaf.parts for leaf in leaves) else ()
     is_space = text.isspace()
     text = " " if is_space else text
-    return _Leaf(source, text, is_space=is_space, parts=parts)
+    return _Leaf(source, text=text, parts=parts, original=source, is_space=is_space)
 
 
 def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
     parts: list[str | Segment] = []
     for leaf in leaves:
-        parts.extend(leaf.parts or (leaf.source,))
+        parts.extend(leaf.parts or (leaf.original,))
     return parts
 
 
-def _trimmed(
-    pieces: Sequence[_Leaf | _Tagged],
-) -> tuple[list[_Leaf], Sequence[_Leaf | _Tagged], list[_Leaf]]:
-    """Splits pieces into those before a segment, those it needs, and those after it."""
-    before: list[_Leaf] = []
-    after: list[_Leaf] = []
-    first, last = 0, len(pieces)
+def _trimmed(leaves: Sequence[_Leaf]) -> tuple[int, int]:
+    """Returns the place of the first leaf that a segment needs, and the one after the last."""
+    ends = ends_of_elements(leaves)
+    first, last = 0, len(leaves)
     while True:
-        if isinstance(pieces[first], _Leaf) and pieces[first].can_stay_outside:
-            before.append(pieces[first])
+        closing = leaves[last - 1]
+        if leaves[first].can_stay_outside:
             first += 1
-        elif isinstance(pieces[last - 1], _Leaf) and pieces[last - 1].can_stay_outside:
-            after.append(pieces[last - 1])
+        elif closing.can_stay_outside:
             last -= 1
-        elif (
-            last - first == 1
-            and isinstance(pieces[first], _Tagged)
-            and (pieces[first].closing.written == pieces[first].closing.source)
-        ):
-            before.append(pieces[first].opening)
-            after.append(pieces[first].closing)
-            pieces = pieces[first].children
-            first, last = 0, len(pieces)
+        elif ends.get(first) == last - 1 and closing.source == closing.original:
+            first += 1
+            last -= 1
         else:
-            return before, pieces[first:last], after[::-1]
+            return first, last
 
 
-def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
-    """Splits pieces between adjacent elements that are list items.
+def _items(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
+    """Splits leaves between adjacent elements that are list items.
 
     As in the navigation of a page: <a>Docs</a><a>API</a>.
     """
-    items: list[list[_Leaf | _Tagged]] = [[]]
-    before: _Tagged | None = None
-    for piece in pieces:
-        if isinstance(piece, _Tagged):
-            if before is not None and _are_items(before, piece):
+    ends = ends_of_elements(leaves)
+    items: list[list[_Leaf]] = [[]]
+    before: Sequence[_Leaf] = ()  # the element before
+    place = 0
+    while place < len(leaves):
+        following = ends.get(place, place) + 1
+        piece = leaves[place:following]
+        if place in ends:
+            if before and _are_items(before, piece):
                 items.append([])
             before = piece
-        elif piece.text:
-            before = None
-        items[-1].append(piece)
+        elif leaves[place].text:
+            before = ()
+        items[-1] += piece
+        place = following
     return items
 
 
-def _are_items(one: _Tagged, other: _Tagged) -> bool:
+def _are_items(one: Sequence[_Leaf], other: Sequence[_Leaf]) -> bool:
     """Whether two adjacent elements are separate, rather than parts of a word or a sentence."""
-    before, after = _text(one), _text(other)
+    before, after = text_of(one), text_of(other)
     if not (before and after) or is_unspaced(before[-1]) or is_unspaced(after[0]):
         return False
     if before[-1].isspace() or after[0].isspace():
         return False
-    if one.name == other.name == "a" or before[-1] in ".:;!?":
+    if one[0].name == other[0].name == "a" or before[-1] in ".:;!?":
         return True
     return len(before) > 1 and before[-1].isalnum() and after[0].isupper()
 
 
-def _text(tagged: _Tagged) -> str:
-    return "".join(leaf.text for leaf in _leaves(tagged.children))
+def _pieces(leaves: Sequence[_Leaf]) -> list[Piece]:
+    """Returns leaves as the pieces of a segment, in which adjacent texts are one."""
+    _take_single_spaces(leaves)
+    pieces: list[Piece] = []
+    for leaf in leaves:
+        if leaf.is_plain:
+            pieces.append(leaf.text)
+        elif leaf.source or leaf.text or leaf.kind is not MarkKind.WHOLE:
+            pieces.append(leaf)
+    return list(joined(pieces))
 
 
 def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
@@ -401,16 +357,16 @@ def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
 
     A space's source moves to the mark directly before it, if any.
     """
-    read = [number for number, leaf in enumerate(leaves) if leaf.text and not leaf.is_space]
+    read = [place for place, leaf in enumerate(leaves) if leaf.text and not leaf.is_space]
     after_space = True
     mark: _Leaf | None = None  # directly before
-    for number, leaf in enumerate(leaves):
-        if leaf.is_space and (after_space or number > read[-1]):
+    for place, leaf in enumerate(leaves):
+        if leaf.is_space and (after_space or place > read[-1]):
             leaf.text = ""
             if after_space and not leaf.parts and mark is not None:
-                mark.written += leaf.source
-                mark.parts = (*mark.parts, leaf.source) if mark.parts else ()
-                leaf.written = ""
+                mark.source += leaf.original
+                mark.parts = (*mark.parts, leaf.original) if mark.parts else ()
+                leaf.source = ""
                 continue
         if not leaf.is_plain:
             mark = leaf
@@ -418,18 +374,3 @@ def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
             mark = None
         if leaf.text:
             after_space = leaf.is_space
-
-
-def _nodes(pieces: Iterable[_Leaf | _Tagged]) -> list[Node]:
-    nodes: list[Node] = []
-    for piece in pieces:
-        if isinstance(piece, _Tagged):
-            opening = piece.opening.mark(MarkKind.OPEN, piece.name)
-            closing = piece.closing.mark(MarkKind.CLOSE, piece.name)
-            nodes.append(Element(opening, closing, _nodes(piece.children)))
-        elif not piece.is_plain:
-            if piece.written or piece.text:
-                nodes.append(piece.mark())
-        else:
-            nodes.append(piece.text)
-    return list(joined(nodes))

@@ -3,11 +3,11 @@
 A format (plain.py, markdown.py, html.py and others) splits a document into parts in order: strings,
 which stay unchanged, and Segments, each a paragraph, a heading, a table cell or the like. Formats
 that can mark doubtful translations put the segments that share a mark into a ReviewUnit. A segment
-is a tree of text, elements such as `<b>...</b>` around nodes, and marks. A mark is something in a
-segment that is not language, such as a code span or a line break: it is removed before translation
-and restored afterwards.
+consists of pieces: text, and marks. A mark is something in a segment that is not language, such as
+a code span or a line break: it is removed before translation and restored afterwards. Two marks
+with pieces between them are an element; elements are properly nested.
 
-    A <b>red</b> `x`.      ["A ", Element(<b>, </b>, ["red"]), " ", Mark(`x`), "."]
+    A <b>red</b> `x`.      ["A ", Mark(<b>, OPEN), "red", Mark(</b>, CLOSE), " ", Mark(`x`), "."]
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class MarkKind(Enum):
     WHOLE = "whole"  # stands alone: <br>, `code`, {{name}}, a line break
 
 
-@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+@dataclasses.dataclass(eq=False, slots=True)
 class Mark:
     """Something in a segment that is not translated.
 
@@ -45,7 +45,7 @@ class Mark:
     kind: MarkKind = MarkKind.WHOLE
     text: str = ""  # how it reads: " " for a line break, words for a code span
     parts: "Parts" = ()  # empty if the mark contains no language
-    name: Hashable = ""  # of the element that it begins, as given to SegmentBuilder.begin
+    name: Hashable = ""  # of its element, as given to SegmentBuilder.begin
     is_formatting: bool = False
     is_script: bool = False  # a subscript or a superscript
 
@@ -55,74 +55,34 @@ class Mark:
         return self.text.isspace()
 
 
-@dataclasses.dataclass(eq=False, slots=True)
-class Element:
-    """A pair of marks, and the nodes between them.
-
-    In a sentence's tree, `opening` is None if it is before the sentence, and `closing` is None if
-    it is after it.
-    """
-
-    opening: Mark | None
-    closing: Mark | None
-    children: list["Node"]
+Piece = str | Mark  # text as it reads, or a mark
 
 
-Node = str | Mark | Element
-Piece = str | Mark  # of the output: text as it reads, or a mark
+def text_of(pieces: Iterable[Piece]) -> str:
+    """Returns the text of pieces."""
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
 
 
-def pieces_of(nodes: Iterable[Node]) -> Iterator[Piece]:
-    """Yields the text and the marks of nodes in order."""
-    waiting = [*nodes][::-1]  # a stack, as recursive generators pass each piece up all levels
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Element):
-            inner = [node.opening, *node.children, node.closing]
-            waiting.extend(each for each in reversed(inner) if each is not None)
-        else:
-            yield node
+def with_places(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int, int]]:
+    """Yields pieces with their starts and ends in their text."""
+    start = 0
+    for piece in pieces:
+        end = start + len(piece if isinstance(piece, str) else piece.text)
+        yield piece, start, end
+        start = end
 
 
-def text_of(nodes: Iterable[Node]) -> str:
-    """Returns the text of nodes."""
-    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces_of(nodes))
-
-
-def _with_marks(
-    nodes: Sequence[Node], spans: Sequence[Span], make: Callable[[str], Mark], start: int = 0
-) -> tuple[list[Node], int]:
-    """Turns spans of the text into marks, except spans that contain a mark.
-
-    Args:
-        nodes: a tree.
-        spans: in order, without overlaps.
-        make: makes a mark from its text.
-        start: the place where the nodes begin.
-
-    Returns:
-        The tree with marks, and the place where it ends.
-    """
-    marked: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Element):
-            children, start = _with_marks(node.children, spans, make, start)
-            marked.append(Element(node.opening, node.closing, children))
-        elif isinstance(node, Mark):
-            marked.append(node)
-            start += len(node.text)
-        else:
-            end = start + len(node)
-            place = 0  # of the text that is not yet added
-            for number in range(bisect_left(spans, (start, start)), len(spans)):
-                first, last = spans[number]
-                if last > end:
-                    break
-                marked += [node[place : first - start], make(node[first - start : last - start])]
-                place = last - start
-            marked.append(node[place:])
-            start = end
-    return [node for node in marked if node != ""], start
+def ends_of_elements(pieces: Iterable[Piece]) -> dict[int, int]:
+    """Returns the number of the closing mark of each element, by that of its opening mark."""
+    ends: dict[int, int] = {}
+    waiting: list[int] = []
+    for number, piece in enumerate(pieces):
+        kind = None if isinstance(piece, str) else piece.kind
+        if kind is MarkKind.OPEN:
+            waiting.append(number)
+        elif kind is MarkKind.CLOSE:
+            ends[waiting.pop()] = number
+    return ends
 
 
 def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
@@ -146,7 +106,7 @@ class Segment:
     # As the document writes it, and as it is written if nothing in it changes. Empty if the segment
     # is a place for the translation of text elsewhere, as in a catalogue.
     source: str
-    nodes: Sequence[Node]  # no element lacks a mark
+    pieces: Sequence[Piece]  # no element lacks a mark
     # Writes a whole translation in the segment's format.
     write: Callable[[Sequence[Piece]], str] = as_written
     # Writes this in the format of the outer document, if embedded in one.
@@ -155,14 +115,31 @@ class Segment:
     @property
     def text(self) -> str:
         """Returns the segment's text without marks, with entities and escapes decoded."""
-        return text_of(self.nodes)
+        return text_of(self.pieces)
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":
-        """Returns a segment with spans of the text turned into marks, except within marks."""
+        """Returns a segment with spans of the text turned into marks, except if they contain one.
+
+        Args:
+            spans: in order, without overlaps.
+        """
         if not spans:
             return self
-        nodes, _ = _with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
-        return dataclasses.replace(self, nodes=nodes)
+        marked: list[Piece] = []
+        for piece, start, end in with_places(self.pieces):
+            if isinstance(piece, Mark):
+                marked.append(piece)
+                continue
+            place = start  # of the text that is not yet added
+            for number in range(bisect_left(spans, (start, start)), len(spans)):
+                first, last = spans[number]
+                if last > end:
+                    break
+                mark = Mark(None, text=piece[first - start : last - start])
+                marked += [piece[place - start : first - start], mark]
+                place = last
+            marked.append(piece[place - start :])
+        return dataclasses.replace(self, pieces=[piece for piece in marked if piece != ""])
 
     def written(self, pieces: Sequence[Piece]) -> str:
         """Writes a whole translation in the document's format."""
@@ -244,7 +221,7 @@ def _segments(parts: Iterable[Part]) -> Iterator[Segment]:
             yield from _segments(part.parts)
         elif isinstance(part, Segment):
             yield part
-            for piece in pieces_of(part.nodes):
+            for piece in part.pieces:
                 if isinstance(piece, Mark):
                     yield from _segments(piece.parts)
 

@@ -18,12 +18,11 @@ from keras_transformer.kit.documents.tree.placement import place
 from keras_transformer.kit.documents.tree.regions import regions
 from keras_transformer.kit.documents.tree.segments import (
     Mark,
-    Node,
     Part,
     Piece,
     ReviewUnit,
     Segment,
-    pieces_of,
+    with_places,
 )
 from keras_transformer.kit.documents.tree.sentences import (
     MOST_CHARACTERS,
@@ -65,20 +64,20 @@ class _Sentence(MarkedSentence):
         is_whole: whether the memory has it with its placeholders, which then need not be placed.
         case: how its words are capitalized.
         given: the text to translate; for a known sentence, the text as found in the memory.
-        pieces: its translation; the sentence itself until it is translated.
-        is_changed: whether `pieces` differ from the sentence.
+        translated: its translation; the sentence itself until it is translated.
+        is_changed: whether it differs from the sentence.
         confidence: the probability that its translation is good, if known.
         without_terms: terms of the terminology that its translation lacks.
     """
 
     def __init__(
         self,
-        nodes: Sequence[Node],
+        pieces: Sequence[Piece],
         find_case: Callable[[str], Case],
         knows: Callable[[str], bool],
     ):
-        super().__init__(nodes)
-        marks = _marks_in(nodes)
+        super().__init__(pieces)
+        marks = _marks_in(pieces)
         self.is_whole = self.is_known = False
         if any(mark.source is None for mark in marks):
             self.is_whole = self.is_known = _is_plain(marks) and knows(self.text)
@@ -88,7 +87,7 @@ class _Sentence(MarkedSentence):
         self.case = Case.SENTENCE if self.is_known else find_case(self.model_text)
         if self.case is not Case.SENTENCE:
             self.given = in_sentence_case(self.model_text)
-        self.pieces = self.unchanged()
+        self.translated = pieces
         self.is_changed = False
         self.confidence: float | None = None
         self.without_terms: Sequence[str] = ()
@@ -108,7 +107,7 @@ class _Sentence(MarkedSentence):
         if self.case is Case.CAPITALS:
             pieces = [piece if isinstance(piece, Mark) else piece.upper() for piece in pieces]
         self.is_changed = pieces != self.pieces
-        self.pieces = pieces
+        self.translated = pieces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,10 +229,10 @@ class DocumentTranslator:
         """Splits a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
         text = segment.text
-        within, tabs = _places_within(segment), _places_after_tabs(segment)
+        within, tabs = _places_within(segment.pieces), _places_after_tabs(segment.pieces)
         spans: list[Span] = []
         found = split(text, self.language, tabs)
-        is_plain = len(found) > 1 and _is_plain(_marks_in(segment.nodes))
+        is_plain = len(found) > 1 and _is_plain(_marks_in(segment.pieces))
         if is_plain and self.model.knows(text):  # the memory has them as one sentence
             found = [(found[0][0], found[-1][1])]
         for start, end in found:
@@ -243,8 +242,8 @@ class DocumentTranslator:
                 spans.append((start, end))
         inner = {
             mark: [self._split(part) for part in mark.parts]
-            for mark in pieces_of(segment.nodes)
-            if isinstance(mark, Mark) and mark.parts
+            for mark in _marks_in(segment.pieces)
+            if mark.parts
         }
         return _Paragraph(segment, spans, *self._sentences(segment, spans), inner)
 
@@ -252,10 +251,9 @@ class DocumentTranslator:
         self, segment: Segment, spans: list[Span]
     ) -> tuple[list[_Sentence], list[list[Piece]]]:
         """Returns the sentences of a segment, and the pieces before, between and after them."""
-        cut_nodes = regions(segment.nodes, spans)
+        found = regions(segment.pieces, spans)
         knows = self.model.knows
-        sentences = [_Sentence(nodes, self._case_of, knows) for nodes in cut_nodes[1::2]]
-        return sentences, [list(pieces_of(nodes)) for nodes in cut_nodes[::2]]
+        return [_Sentence(pieces, self._case_of, knows) for pieces in found[1::2]], found[::2]
 
     def _case_of(self, text: str) -> Case:
         return Case.SENTENCE if self.case == "keep" else case_of(text, self.language)
@@ -291,7 +289,7 @@ class DocumentTranslator:
     def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> None:
         """Splits the sentences of a paragraph that are too long."""
         text = paragraph.segment.text
-        within = _places_within(paragraph.segment)
+        within = _places_within(paragraph.segment.pieces)
 
         def count_subwords(spans: list[Span]) -> list[int]:
             return self.model.count_subwords([text[start:end] for start, end in spans])
@@ -316,8 +314,8 @@ class DocumentTranslator:
             sentence.take(found[sentence.given])
 
 
-def _marks_in(nodes: Sequence[Node]) -> list[Mark]:
-    return [piece for piece in pieces_of(nodes) if isinstance(piece, Mark)]
+def _marks_in(pieces: Iterable[Piece]) -> list[Mark]:
+    return [piece for piece in pieces if isinstance(piece, Mark)]
 
 
 def _is_plain(marks: Sequence[Mark]) -> bool:
@@ -325,24 +323,23 @@ def _is_plain(marks: Sequence[Mark]) -> bool:
     return all(mark.source is None or mark.source.isspace() for mark in marks)
 
 
-def _places_within(segment: Segment) -> set[int]:
-    """Returns the places within marks in a segment's text, where no sentence may begin."""
-    return {place for _, start, end in _marks(segment) for place in range(start + 1, end)}
+def _places_within(pieces: Iterable[Piece]) -> set[int]:
+    """Returns the places within marks in the text of pieces, where no sentence may begin."""
+    return {
+        place
+        for piece, start, end in with_places(pieces)
+        if isinstance(piece, Mark)
+        for place in range(start + 1, end)
+    }
 
 
-def _places_after_tabs(segment: Segment) -> list[int]:
+def _places_after_tabs(pieces: Iterable[Piece]) -> list[int]:
     """Returns the places after tabs, which separate columns and thus sentences."""
-    return [end for mark, _, end in _marks(segment) if mark.text == "\t"]
-
-
-def _marks(segment: Segment) -> Iterator[tuple[Mark, int, int]]:
-    """Yields the marks of a segment, with their start and end in its text."""
-    start = 0
-    for piece in pieces_of(segment.nodes):
-        end = start + len(piece if isinstance(piece, str) else piece.text)
-        if isinstance(piece, Mark):
-            yield piece, start, end
-        start = end
+    return [
+        end
+        for piece, _, end in with_places(pieces)
+        if isinstance(piece, Mark) and piece.text == "\t"
+    ]
 
 
 def _paragraphs(parts: Iterable[_Part]) -> Iterator[_Paragraph]:
@@ -392,7 +389,7 @@ def _pieces(paragraph: _Paragraph) -> Iterator[tuple[_Sentence | None, list[Piec
     """Yields the output in order: each sentence with its pieces, and None with those between."""
     yield None, paragraph.between[0]
     for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
-        yield sentence, sentence.pieces
+        yield sentence, sentence.translated
         if _needs_space(sentence, after) and sentence is not paragraph.sentences[-1]:
             yield None, [" "]
         yield None, after
@@ -402,6 +399,6 @@ def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:
     """Whether a translation needs a space after it that its source, as in Chinese, does not."""
     if any(isinstance(piece, str) for piece in after) or not sentence.is_changed:
         return False
-    texts = [piece for piece in sentence.pieces if isinstance(piece, str)]
+    texts = [piece for piece in sentence.translated if isinstance(piece, str)]
     last = "".join(texts)[-1:]
     return is_unspaced(sentence.text[-1]) and last != "" and not is_unspaced(last)
