@@ -2,7 +2,7 @@
 
 Numbers stay, as do names of sheets. A text that a formula, a table, a list of allowed values or a
 filter compares is translated everywhere alike, such as "yes" in =IF(A1="yes",1,0), or it stays
-(xlsx_formulas.py).
+(xlsx_formulas.py, xlsx_followed.py).
 """
 
 import dataclasses
@@ -17,7 +17,8 @@ from keras_transformer.kit.documents.office.drawings import DRAWINGS
 from keras_transformer.kit.documents.office.formulas import key_of
 from keras_transformer.kit.documents.office.open_xml import readers_by_type, type_of, types_in
 from keras_transformer.kit.documents.office.runs import Runs, tags_of_runs
-from keras_transformer.kit.documents.office.xlsx_formulas import XlsxFormulas, text_from
+from keras_transformer.kit.documents.office.xlsx_followed import follow
+from keras_transformer.kit.documents.office.xlsx_formulas import computing_in, text_from
 from keras_transformer.kit.documents.text.xml_source import (
     XmlElement,
     XmlSource,
@@ -56,9 +57,9 @@ def read(content: bytes, most_markup: int) -> Archive:
 
     def find_readers(package: Package) -> dict[str, Reader]:
         types = types_in(package, "Excel", _MAIN)
-        formulas = XlsxFormulas(package, types, content)
-        package.finish = functools.partial(formulas.finish, left)
-        return _find_readers(package, types, formulas.kept, left)
+        computing = computing_in(package, types)
+        package.finish = functools.partial(follow, computing, types, content, left)
+        return _find_readers(package, types, computing.seen.kept, left)
 
     archive = read_archive(content, find_readers, most_markup)
     left.update(archive.left)

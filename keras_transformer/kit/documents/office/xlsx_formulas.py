@@ -1,23 +1,17 @@
-"""What computes with the texts of an Excel workbook, and how it follows their translations.
+"""What computes with the texts of an Excel workbook: formulas, lists, filters, tables, pivots.
 
-Cells get their translations first. Then literals in formulas, lists of allowed values, headings of
-tables, filters and the caches of pivot tables get those of the cells with the same text. A cell
-whose translation formulas could not tell from another gets its own text back (seen_texts.py).
-
-Sheets may be too large for a tree, so they are read by patterns.
+Sheets may be too large for a tree, so they are read by patterns. xlsx_followed.py lets what is
+found here follow the translations.
 """
 
+import dataclasses
 import functools
-import io
 import posixpath
 import re
-import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import unescape
 from typing import NamedTuple
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 from keras_transformer.kit.documents.office.archive import Package
 from keras_transformer.kit.documents.office.formulas import (
@@ -29,46 +23,33 @@ from keras_transformer.kit.documents.office.formulas import (
     key_of,
     read_formula,
     read_reference,
-    with_texts,
 )
 from keras_transformer.kit.documents.office.open_xml import type_of
-from keras_transformer.kit.documents.office.seen_texts import (
-    Cells,
-    Corners,
-    SeenTexts,
-    Table,
-    alike,
-    may_be_compared,
-)
-from keras_transformer.kit.documents.text.encodings import decoded
-from keras_transformer.support.markup import well_formed
+from keras_transformer.kit.documents.office.seen_texts import Cells, Corners, SeenTexts, Table
 
-MOST_CHARACTERS = 32_767  # of a cell
-_SHEET = type_of("worksheet")
-_STRINGS = type_of("sharedStrings")
+SHEET = type_of("worksheet")
+STRINGS = type_of("sharedStrings")
+COMPUTING = type_of("worksheet|table|main|pivotCacheDefinition|pivotCacheRecords|pivotTable")
 _CACHE = type_of("pivotCacheDefinition")
-_FOLLOWING = type_of("worksheet|table|main|pivotCacheDefinition|pivotCacheRecords|pivotTable")
 
-_FORMULAS = r"f|formula[12]?|definedName|calculatedColumnFormula|totalsRowFormula"
+FORMULAS = r"f|formula[12]?|definedName|calculatedColumnFormula|totalsRowFormula"
+NAMED = re.compile(
+    r"<(?:[\w.-]+:)?(?:tableColumn|filter|customFilter|cacheField|dataField|pivotField|s)\s[^<>]*>"
+)
+NAME = re.compile(r"""(\s(?:name|val|v|totalsRowLabel)=)("[^"]*"|'[^']*')""")
+LIST = re.compile(r'"(?:[^"]|"")*"')
 _TAGS = re.compile(
-    rf"""<(?:[\w.-]+:)?(?P<tag>{_FORMULAS}|row|c|v|dataValidation|conditionalFormatting|cfRule
+    rf"""<(?:[\w.-]+:)?(?P<tag>{FORMULAS}|row|c|v|dataValidation|conditionalFormatting|cfRule
     |autoFilter|filterColumn|filter|customFilter|table|tableColumn)
     (?P<attributes>(?:\s[^<>]*?)?)(?P<end>/?)>(?P<text>[^<]*)""",
     re.VERBOSE,
 )
 _ATTRIBUTE = re.compile(r"""(?:^|\s)(?:[\w.-]+:)?([\w.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _COMPUTING = re.compile(r"<(?:[\w.-]+:)?(?:f|formula[12]?|autoFilter)[\s>]")
-_WRITTEN_FORMULA = re.compile(
-    rf"(<(?P<prefix>[\w.-]+:)?(?P<tag>{_FORMULAS})(?:\s[^<>]*)?(?<!/)>)([^<]+)"
-)
-_NAMED = re.compile(
-    r"<(?:[\w.-]+:)?(?:tableColumn|filter|customFilter|cacheField|dataField|pivotField|s)\s[^<>]*>"
-)
-_NAME = re.compile(r"""(\s(?:name|val|v|totalsRowLabel)=)("[^"]*"|'[^']*')""")
 _CODE = re.compile("_x([0-9a-fA-F]{4})_")
-_LIST = re.compile(r'"(?:[^"]|"")*"')
-_LONGEST_LIST = 255  # characters
-_IN_HEADING = re.compile(r"[\w .%/()&-]+")  # what a structured reference writes without escapes
+_ROW = re.compile(r"""(?:^|\s)r=["'](\d+)["']""")
+_CELL = re.compile(r"""(?:^|\s)r=["']([A-Z]{1,3})(\d+)["']""")
+_TYPE = re.compile(r"""(?:^|\s)t=["'](\w+)["']""")
 
 
 class Item(NamedTuple):
@@ -121,196 +102,171 @@ def text_from(written: str) -> str:
     return _CODE.sub(lambda match: chr(int(match[1], 16)), written).replace("\r\n", "\n")
 
 
-class XlsxFormulas:
-    """Collects what computes with texts, and lets it follow their translations.
+@dataclasses.dataclass
+class Computing:
+    """What computes with the texts of a workbook.
 
     Attributes:
-        kept: the keys of the texts that stay.
+        seen: the formulas, and the keys of the texts that stay.
+        lists: the keys of the values in each list of allowed values.
+        headings: the keys of the headings of tables.
     """
 
-    def __init__(self, package: Package, types: Mapping[str, str], content: bytes):
-        self._types = types
-        self._content = content
-        self._seen = SeenTexts()
-        self._lists: list[list[str]] = []  # keys
-        self._headings: set[str] = set()
-        sheets, tables = _places(package, types)
-        for name, type in types.items():
-            if _FOLLOWING.fullmatch(type):
-                text = package.text(name)
-                if _CACHE.fullmatch(type):
-                    self._add_cache(text)
-                elif not _SHEET.fullmatch(type) or _COMPUTING.search(text):
-                    self._add_member(text, sheets.get(name) or tables.get(name, ""))
-        self._seen.settle()
-        if self._seen.sees_cells:
-            self._keep_seen(package, sheets)
-        self.kept = self._seen.kept
+    seen: SeenTexts = dataclasses.field(default_factory=SeenTexts)
+    lists: list[list[str]] = dataclasses.field(default_factory=list)
+    headings: set[str] = dataclasses.field(default_factory=set)
 
-    def _add_cache(self, text: str) -> None:
-        """Adds the fields and items of a pivot table."""
-        self._seen.is_compared = True
-        names = [
-            text_from(unescape(match[2][1:-1]))
-            for tag in _NAMED.finditer(text)
-            for match in _NAME.finditer(tag[0])
-        ]
-        keys = set(map(key_of, names))
-        self._seen.literals |= keys
-        if re.search(r"\sformula=", text):  # of a field that is computed
-            self._seen.kept |= keys
 
-    def _add_member(self, text: str, sheet: str) -> None:
-        """Adds the formulas, lists, filters and headings of a sheet, a table or the workbook."""
-        reader = _MemberReader(self._seen, sheet)
-        for match in _TAGS.finditer(text):
-            reader.add(match)
-        reader.end()
-        self._lists += reader.lists
-        self._headings |= reader.headings
-
-    def _keep_seen(self, package: Package, sheets: Mapping[str, str]) -> None:
-        """Keeps the texts of cells that formulas look inside of."""
-        texts: list[Item] = []
-        for name, type in self._types.items():
-            if _STRINGS.fullmatch(type):
-                texts = items_in(package.text(name).encode("utf-8"))
-        kept: set[int] = set()
-        for name, sheet in sheets.items():
+def computing_in(package: Package, types: Mapping[str, str]) -> Computing:
+    """Reads what computes in a workbook, given the types of its members by their names."""
+    found = Computing()
+    sheets, tables = _places(package, types)
+    for name, type in types.items():
+        if COMPUTING.fullmatch(type):
             text = package.text(name)
-            inner = items_in(text.encode("utf-8")) if "inlineStr" in text else []
-            waiting = iter(inner)
-            for kind, column, row, value in _strings_in(text):
-                is_seen = self._seen.is_seen(Cells(sheet, (column, row, column, row)))
-                if kind == "inlineStr":
-                    item = next(waiting, None)
-                    if is_seen and item is not None:
-                        self._seen.kept.add(key_of(item.text))
-                elif is_seen and value.isdecimal():
-                    kept.add(int(value))
-        self._seen.kept.update(key_of(texts[number].text) for number in kept if number < len(texts))
+            if _CACHE.fullmatch(type):
+                _add_cache(found.seen, text)
+            elif not SHEET.fullmatch(type) or _COMPUTING.search(text):
+                _MemberReader(found, sheets.get(name) or tables.get(name, "")).read(text)
+    found.seen.settle()
+    if found.seen.sees_cells:
+        strings = [name for name, type in types.items() if STRINGS.fullmatch(type)]
+        _keep_seen(found.seen, package, strings[-1:], sheets)
+    return found
 
-    def finish(self, left: Counter[str], members: dict[str, bytes | bytearray]) -> None:
-        """Changes translated members, and adds others that follow them; see archive.Finish."""
-        items = {
-            name: items_in(content)
-            for name, content in members.items()
-            if _STRINGS.fullmatch(self._types[name]) or _SHEET.fullmatch(self._types[name])
-        }
-        is_long = any(len(item.text) > MOST_CHARACTERS for some in items.values() for item in some)
-        if not self._seen.is_compared and not is_long:
-            return
-        with zipfile.ZipFile(io.BytesIO(self._content)) as archive:
-            sources = {
-                name: decoded(archive.read(name), "xml", name).encode("utf-8") for name in items
-            }
-            pairs = {
-                name: list(zip(items_in(source), items[name], strict=False))
-                for name, source in sources.items()
-            }
-            texts = [(old.text, new.text) for found in pairs.values() for old, new in found]
-            translations = self._alike(texts)
-            for name, found in pairs.items():
-                members[name] = self._with_kept(
-                    sources[name], members[name], found, translations, left
-                )
-            cited = self._seen.literals | self._headings
-            new = {
-                key: text for key, text in translations.items() if key in cited and text is not None
-            }
-            exact = {old: text for old, text in texts if key_of(old) in new}
-            if any(old != text for old, text in exact.items()):
-                for name, type in self._types.items():
-                    if _FOLLOWING.fullmatch(type):
-                        content = members.get(name) or archive.read(name)
-                        text = decoded(bytes(content), "xml", name)
-                        followed = _followed(text, new, exact)
-                        if followed != text:
-                            members[name] = followed.encode("utf-8")
 
-    def _alike(self, texts: list[tuple[str, str]]) -> dict[str, str]:
-        """Returns the translations of the texts that may be translated, by their keys."""
+def _add_cache(seen: SeenTexts, text: str) -> None:
+    """Adds the fields and items of a pivot table."""
+    seen.is_compared = True
+    names = [
+        text_from(unescape(match[2][1:-1]))
+        for tag in NAMED.finditer(text)
+        for match in NAME.finditer(tag[0])
+    ]
+    keys = set(map(key_of, names))
+    seen.literals |= keys
+    if re.search(r"\sformula=", text):  # of a field that is computed
+        seen.kept |= keys
 
-        def may_be(text: str, translation: str) -> bool:
-            key = key_of(text)
-            return (
-                may_be_compared(text, translation)
-                and len(translation) <= MOST_CHARACTERS
-                and (key not in entries or "," not in translation)
-                and (key not in self._headings or _is_heading(translation))
-            )
 
-        entries = {key for keys in self._lists for key in keys}
-        kept = set(self._seen.kept)
-        while True:
-            found = alike(texts, kept, self._seen.literals | self._headings, may_be)
-            long = [
-                keys
-                for keys in self._lists
-                if not kept.issuperset(keys)
-                and len(",".join(found.get(key, key) for key in keys)) > _LONGEST_LIST
-            ]
-            if not long:
-                return found
-            kept.update(*long)
+def _keep_seen(
+    seen: SeenTexts, package: Package, strings: list[str], sheets: Mapping[str, str]
+) -> None:
+    """Keeps the texts of cells that formulas look inside of.
 
-    def _with_kept(
-        self,
-        source: bytes,
-        translated: bytes | bytearray,
-        pairs: list[tuple[Item, Item]],
-        translations: Mapping[str, str],
-        left: Counter[str],
-    ) -> bytearray:
-        """Returns a translated member in which some texts are as in its source."""
-        result, place = bytearray(), 0
-        for old, new in pairs:
-            is_long = len(new.text) > MOST_CHARACTERS
-            is_kept = self._seen.is_compared and key_of(old.text) not in translations
-            if (is_long or is_kept) and new.text != old.text:
-                left["long" if is_long else "formula"] += 1
-                result += translated[place : new.start] + source[old.start : old.end]
-                place = new.end
-        return result + translated[place:]
+    Args:
+        seen: the formulas, to which the texts are added.
+        package: the workbook.
+        strings: the name of the member with the texts of all sheets, if there is one.
+        sheets: the keys of the names of sheets, by their members.
+    """
+    texts = [item.text for name in strings for item in items_in(package.text(name).encode("utf-8"))]
+    for name, sheet in sheets.items():
+        text = package.text(name)
+        inner = iter(items_in(text.encode("utf-8")) if "inlineStr" in text else ())
+        for number, column, row in _strings_in(text):
+            item = next(inner, None) if number is None else None
+            if seen.is_seen(Cells(sheet, (column, row, column, row))):
+                if item is not None:
+                    seen.kept.add(key_of(item.text))
+                elif number is not None and number < len(texts):
+                    seen.kept.add(key_of(texts[number]))
+
+
+def _strings_in(text: str) -> Iterator[tuple[int | None, int, int]]:
+    """Yields the number of the text, the column and the row of each cell of a sheet with a text.
+
+    The number is None if the text is in the cell.
+    """
+    kind = ""
+    for match, column, row in _tags_in(text):
+        if match["tag"] == "c":
+            type = _TYPE.search(match["attributes"])
+            kind = type[1] if type else ""
+            if kind == "inlineStr":
+                yield None, column, row
+        elif match["tag"] == "v" and kind == "s" and match["text"].strip().isdecimal():
+            yield int(match["text"]), column, row
+
+
+def _tags_in(text: str) -> Iterator[tuple[re.Match, int, int]]:
+    """Yields the tags of a member with the text after each, and the place of the latest cell.
+
+    A cell is next to the one before it unless it says so.
+    """
+    column = row = 0
+    for match in _TAGS.finditer(text):
+        if match["tag"] == "row":
+            number = _ROW.search(match["attributes"])
+            row, column = int(number[1]) if number else row + 1, 0
+        elif match["tag"] == "c":
+            cell = _CELL.search(match["attributes"])
+            if cell is None:
+                row, column = max(row, 1), column + 1
+            else:
+                row, column = int(cell[2]), _column_number(cell[1])
+        yield match, column, row
+
+
+@functools.lru_cache(maxsize=MOST_COLUMNS)
+def _column_number(letters: str) -> int:
+    return read_reference(None, f"{letters}1").corners[0]
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    return {match[1]: unescape(match[2][1:-1]) for match in _ATTRIBUTE.finditer(tag)}
+
+
+def _corners(ranges: str) -> Corners | None:
+    """Returns the corners around ranges such as "A1:B2 D4"."""
+    if not re.fullmatch(r"\s*[$A-Za-z0-9:\s]+", ranges):
+        return None
+    found = [read_reference(None, each).corners for each in ranges.split()]
+    left, top, right, bottom = zip(*found, strict=True)
+    return min(left), min(top), max(right), max(bottom)
+
+
+def entries(source: str) -> list[str]:
+    """Returns the values of a list of allowed values, which is one text: "yes,no"."""
+    return [entry.strip() for entry in source[1:-1].replace('""', '"').split(",")]
 
 
 class _MemberReader:
-    """Reads the tags of a member in order."""
+    """Reads the formulas, lists, filters and headings of a sheet, a table or the workbook."""
 
-    def __init__(self, seen: SeenTexts, sheet: str):
-        self.lists: list[list[str]] = []
-        self.headings: set[str] = set()
-        self._seen = seen
+    def __init__(self, computing: Computing, sheet: str):
+        self._computing = computing
+        self._seen = computing.seen
         self._sheet = sheet
-        self._column = self._row = 0
-        self._is_in_cell = False
         self._around: dict[str, str] = {}  # attributes of the validation or format
         self._rule: dict[str, str] = {}  # of the rule of a format
         self._filtered: Corners | None = None
+        self._column = 0  # the number of the filter's, within its cells
         self._table: dict[str, str] = {}
         self._columns: list[str] = []
 
-    def add(self, match: re.Match) -> None:
-        """Adds a tag and the text after it."""
-        tag, attributes = match["tag"], match["attributes"]
-        if tag == "row":
-            self._row, self._column = int(_number(attributes) or self._row + 1), 0
-        elif tag == "c":
-            self._is_in_cell = True
-            self._column, self._row = _position(attributes, self._column, self._row)
-        elif tag in ("v", "f"):
-            if tag == "f" and match["text"] and not match["end"]:
-                self._add_cell_formula(_attributes(attributes), unescape(match["text"]))
-        else:
-            self._is_in_cell = False
-            self._add_other(tag, _attributes(attributes), unescape(match["text"]))
+    def read(self, text: str) -> None:
+        """Reads the whole member."""
+        is_in_cell = False
+        for match, column, row in _tags_in(text):
+            tag = match["tag"]
+            if tag == "c":
+                is_in_cell = True
+            elif tag == "f" and (match["end"] or not match["text"]):
+                continue
+            elif tag == "f" and is_in_cell:
+                self._add_cell_formula(match, column, row)
+            elif tag == "f":  # a later tag says which cells it is about
+                self._add_rule(unescape(match["text"]), None)
+            elif tag not in ("row", "v"):
+                is_in_cell = False
+                self._add_other(tag, _attributes(match["attributes"]), unescape(match["text"]))
+        if self._table:
+            self._add_table()
 
-    def end(self) -> None:
-        """Ends the member."""
-        if not self._table:
-            return
+    def _add_table(self) -> None:
         keys = tuple(map(key_of, self._columns))
-        self.headings.update(keys)
+        self._computing.headings.update(keys)
         self._seen.is_compared = True
         if self._table.get("tableType", "worksheet") != "worksheet":  # a query names the headings
             self._seen.kept.update(keys)
@@ -321,15 +277,12 @@ class _MemberReader:
             table = Table(Cells(self._sheet, corners), keys)
             self._seen.tables[key_of(self._table.get(name, ""))] = table
 
-    def _add_cell_formula(self, attributes: dict[str, str], source: str) -> None:
-        if not self._is_in_cell:  # a later tag says which cells it is about
-            self._add_rule(source, None)
-            return
-        corners = _corners(attributes.get("ref", ""))
-        if corners is None:
-            corners = self._column, self._row, self._column, self._row
+    def _add_cell_formula(self, match: re.Match, column: int, row: int) -> None:
+        cells = _corners(_attributes(match["attributes"]).get("ref", ""))
+        corners = cells or (column, row, column, row)
         spread = corners[2] - corners[0], corners[3] - corners[1]
-        self._seen.add(read_formula(source), self._sheet, corners, spread)
+        formula = read_formula(unescape(match["text"]))
+        self._seen.add(formula, self._sheet, corners, spread)
 
     def _add_other(self, tag: str, attributes: dict[str, str], text: str) -> None:
         if tag in ("dataValidation", "conditionalFormatting"):
@@ -356,12 +309,10 @@ class _MemberReader:
 
     def _add_rule(self, source: str, corners: Corners | None) -> None:
         """Adds a formula of a validation or of a format, for cells if they are known."""
-        if _LIST.fullmatch(source) and not self._rule:
-            entries = [
-                key_of(entry.strip()) for entry in source[1:-1].replace('""', '"').split(",")
-            ]
-            self.lists.append(entries)
-            self._seen.literals.update(entries)
+        if LIST.fullmatch(source) and not self._rule:
+            keys = [key_of(entry) for entry in entries(source)]
+            self._computing.lists.append(keys)
+            self._seen.literals.update(keys)
             self._seen.is_compared = True
             return
         formula = read_formula(source)
@@ -402,7 +353,7 @@ def _places(package: Package, types: Mapping[str, str]) -> tuple[dict[str, str],
                 names[related.get(attributes.get("id", ""), "")] = key_of(
                     attributes.get("name", "")
                 )
-    sheets = {name: names.get(name, name) for name, type in types.items() if _SHEET.fullmatch(type)}
+    sheets = {name: names.get(name, name) for name, type in types.items() if SHEET.fullmatch(type)}
     tables = {
         member: sheet
         for name, sheet in sheets.items()
@@ -423,97 +374,3 @@ def _related(package: Package, name: str) -> dict[str, str]:
         path = posixpath.normpath(posixpath.join("/", folder, attributes.get("Target", "")))
         found[attributes.get("Id", "")] = path.lstrip("/")
     return found
-
-
-def _strings_in(text: str) -> Iterator[tuple[str, int, int, str]]:
-    """Yields the type, column, row and value of each cell of a sheet with a text of its own."""
-    column = row = 0
-    kind = ""
-    for match in _TAGS.finditer(text):
-        tag, attributes = match["tag"], match["attributes"]
-        if tag == "row":
-            row, column = int(_number(attributes) or row + 1), 0
-        elif tag == "c":
-            column, row = _position(attributes, column, row)
-            type = _TYPE.search(attributes)
-            kind = type[1] if type else ""
-            if kind == "inlineStr":
-                yield kind, column, row, ""
-        elif tag == "v" and kind == "s":
-            yield kind, column, row, match["text"].strip()
-
-
-_ROW = re.compile(r"""(?:^|\s)r=["'](\d+)["']""")
-_CELL = re.compile(r"""(?:^|\s)r=["']([A-Z]{1,3})(\d+)["']""")
-_TYPE = re.compile(r"""(?:^|\s)t=["'](\w+)["']""")
-
-
-def _number(attributes: str) -> str | None:
-    match = _ROW.search(attributes)
-    return match and match[1]
-
-
-def _position(attributes: str, column: int, row: int) -> tuple[int, int]:
-    """Returns the column and the row of a cell, which is next to the last one unless it says so."""
-    match = _CELL.search(attributes)
-    if match is None:
-        return column + 1, max(row, 1)
-    return _column_number(match[1]), int(match[2])
-
-
-@functools.lru_cache(maxsize=MOST_COLUMNS)
-def _column_number(letters: str) -> int:
-    return read_reference(None, f"{letters}1").corners[0]
-
-
-def _attributes(tag: str) -> dict[str, str]:
-    return {match[1]: unescape(match[2][1:-1]) for match in _ATTRIBUTE.finditer(tag)}
-
-
-def _corners(ranges: str) -> Corners | None:
-    """Returns the corners around ranges such as "A1:B2 D4"."""
-    if not re.fullmatch(r"\s*[$A-Za-z0-9:\s]+", ranges):
-        return None
-    found = [read_reference(None, each).corners for each in ranges.split()]
-    left, top, right, bottom = zip(*found, strict=True)
-    return min(left), min(top), max(right), max(bottom)
-
-
-def _entries(source: str) -> list[str]:
-    """Returns the values of a list of allowed values, which is one text: "yes,no"."""
-    return [entry.strip() for entry in source[1:-1].replace('""', '"').split(",")]
-
-
-def _is_heading(text: str) -> bool:
-    return _IN_HEADING.fullmatch(text) is not None and len(text) <= _LONGEST_LIST
-
-
-def _followed(text: str, new: Mapping[str, str], exact: Mapping[str, str]) -> str:
-    """Returns a member whose formulas, lists, filters and headings follow translations.
-
-    Args:
-        text: the member.
-        new: the translations of texts, by their keys.
-        exact: the translations of texts as cells have them.
-    """
-
-    def translation(source: str) -> str:
-        return exact.get(source) or new.get(key_of(source), source)
-
-    def formula(match: re.Match) -> str:
-        source = unescape(match[4])
-        written = with_texts(source, translation)
-        is_rule = match["tag"].startswith("formula") or match["prefix"] == "xm:"
-        if written == source and is_rule and _LIST.fullmatch(source):
-            inner = ",".join(map(translation, _entries(source)))
-            written = '"{}"'.format(inner.replace('"', '""'))
-        return match[0] if written == source else match[1] + escape(well_formed(written))
-
-    def name(match: re.Match) -> str:
-        source = text_from(unescape(match[2][1:-1]))
-        if (written := translation(source)) == source:
-            return match[0]
-        return match[1] + quoteattr(well_formed(written)).replace("\n", "_x000a_")
-
-    text = _WRITTEN_FORMULA.sub(formula, text)
-    return _NAMED.sub(lambda match: _NAME.sub(name, match[0]), text)
