@@ -14,7 +14,7 @@ import dataclasses
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from keras_transformer.kit.documents.formats import read_document
@@ -30,6 +30,7 @@ from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import shown, whole_number
 
 Parts = list[Part]
+_Row = tuple[int, list[str], str]  # the number of its first line, its cells, and its line end
 CONFIDENCE = "confidence"  # the name of the column, or the key
 
 
@@ -48,26 +49,15 @@ def read_tsv(
         InputError: if a name does not belong to exactly one column, or if a line, which the error
             names, lacks such a column or has more cells than the first line has names.
     """
-    rows = list(_tsv_rows(text))
-    added = _Confidences("\t", rows) if review_below else None
-    parts: Parts = []
-    chosen = None
-    for number, cells, line_end in rows:
-        is_header = False
-        if chosen is None:
-            chosen = _chosen(columns, cells)
-            is_header = chosen.names is not None
-        if cells:
-            chosen.check(cells, number)
+
+    def parts_of(cells: Sequence[str], places: Container[int]) -> Parts:
         row: Parts = []
         for place, cell in enumerate(cells):
             row.append("\t" if place else "")
-            is_translated = place in chosen.places and not is_header
-            row += _cell(cell, language, _in_tsv) if is_translated else [cell]
-        if added and cells:
-            row = added.header(cells, row) if is_header else added.row(cells, row)
-        parts += [*row, line_end]
-    return Document(joined(parts))
+            row += _cell(cell, language, _in_tsv) if place in places else [cell]
+        return row
+
+    return _read_rows(_tsv_rows(text), columns, parts_of, "\t" if review_below else None)
 
 
 def read_csv(
@@ -79,8 +69,37 @@ def read_csv(
     """
     first_line = text.partition("\n")[0]
     separator = max(",;\t", key=first_line.count)
-    rows = list(_csv_rows(text, separator))
-    added = _Confidences(separator, rows) if review_below else None
+
+    def parts_of(cells: Sequence[str], places: Container[int]) -> Parts:
+        row: Parts = []
+        for place, cell in enumerate(cells):
+            row.append(separator if place else "")
+            if place in places:
+                row += _csv_parts(cell, language, separator)
+            elif cell:
+                row.append(_csv_row([cell], separator))
+        return row if has_language(row) else [_csv_row(cells, separator)]
+
+    rows = _csv_rows(text, separator)
+    return _read_rows(rows, columns, parts_of, separator if review_below else None)
+
+
+def _read_rows(
+    rows: Iterable[_Row],
+    columns: Sequence[str],
+    parts_of: Callable[[Sequence[str], Container[int]], Parts],
+    separator: str | None,
+) -> Document:
+    """Reads the rows of a table.
+
+    Args:
+        rows: all rows.
+        columns: the names or numbers of the columns to translate.
+        parts_of: returns the parts of a row, given its cells and the places of those to translate.
+        separator: of the column for the confidence that is added; None to add none.
+    """
+    rows = list(rows)
+    width = max((len(cells) for _, cells, _ in rows), default=0)
     parts: Parts = []
     chosen = None
     for number, cells, line_end in rows:
@@ -90,17 +109,10 @@ def read_csv(
             is_header = chosen.names is not None
         if cells:
             chosen.check(cells, number)
-        row: Parts = []
-        for place, cell in enumerate(cells):
-            row.append(separator if place else "")
-            if place in chosen.places and not is_header:
-                row += _csv_parts(cell, language, separator)
-            elif cell:
-                row.append(_csv_row([cell], separator))
-        if not has_language(row):
-            row = [_csv_row(cells, separator)]
-        if added and cells:
-            row = added.header(cells, row) if is_header else added.row(cells, row)
+        row = parts_of(cells, () if is_header else chosen.places)
+        if separator is not None and cells:
+            before = separator * (width - len(cells) + 1)  # the row may lack cells
+            row = _with_heading(cells, row, before) if is_header else [_reviewed(row, before)]
         parts += [*row, line_end]
     return Document(joined(parts))
 
@@ -137,47 +149,30 @@ def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def _tsv_rows(text: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yields each row: the number of its line, its cells, and its line end."""
+def _tsv_rows(text: str) -> Iterator[_Row]:
     for number, line in enumerate(_lines(text), start=1):
         content = line.removesuffix("\n").removesuffix("\r")
         yield number, content.split("\t") if content else [], line[len(content) :]
 
 
-class _Confidences:
-    """Adds the column for the confidence to a table.
+def _with_heading(cells: Sequence[str], row: Parts, before: str) -> Parts:
+    """Adds the name of the column for the confidence to the names of a table.
 
-    Args:
-        separator: of the cells.
-        rows: all rows, whose cells are the second of their values.
+    Raises:
+        InputError: if there is such a column.
     """
+    rule = f"must have no column {CONFIDENCE!r}, which the review adds"
+    require(CONFIDENCE not in cells, None, rule, ", ".join(cells), "line 1")
+    return [*row, f"{before}{CONFIDENCE}"]
 
-    def __init__(self, separator: str, rows: Sequence[tuple[int, list[str], str]]):
-        self._separator = separator
-        self._width = max((len(cells) for _, cells, _ in rows), default=0)
 
-    def header(self, cells: Sequence[str], row: Parts) -> Parts:
-        """Adds the name of the column.
+def _reviewed(row: Parts, before: str) -> ReviewUnit:
+    """Adds the confidence to a row; the cell is empty if it is unknown."""
 
-        Raises:
-            InputError: if there is such a column.
-        """
-        rule = f"must have no column {CONFIDENCE!r}, which the review adds"
-        require(CONFIDENCE not in cells, None, rule, ", ".join(cells), "line 1")
-        return [*row, f"{self._before(cells)}{CONFIDENCE}"]
+    def write(row: str, confidence: float | None) -> str:
+        return f"{row}{before}{'' if confidence is None else _shown(confidence)}"
 
-    def row(self, cells: Sequence[str], row: Parts) -> Parts:
-        """Adds the confidence; the cell is empty if it is unknown."""
-        before = self._before(cells)
-
-        def write(row: str, confidence: float | None) -> str:
-            return f"{row}{before}{'' if confidence is None else _shown(confidence)}"
-
-        return [ReviewUnit(joined(row), write)]
-
-    def _before(self, cells: Sequence[str]) -> str:
-        """Returns the separators before the column in a row, which may lack cells."""
-        return self._separator * (self._width - len(cells) + 1)
+    return ReviewUnit(joined(row), write)
 
 
 def _shown(confidence: float) -> str:
@@ -194,8 +189,7 @@ def _in_tsv(text: str) -> str:
     return re.sub("[\t\r\n]", " ", text)
 
 
-def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yields each row: the number of its first line, its cells, and its line end."""
+def _csv_rows(text: str, separator: str) -> Iterator[_Row]:
     lines = list(io.StringIO(text, newline=""))
     rows = csv.reader(lines, delimiter=separator, strict=True)
     while rows.line_num < len(lines):
