@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from keras_transformer.kit.documents.formats import FORMATS, read_document
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.kit.documents.tree.translation import AlignedText
 from keras_transformer.use.translate.answers import Link
 from tests.kit.documents.archives import translated
+from tests.kit.documents.doubles import documents
 from tests.kit.documents.test_formatting import slide, slide_run
 from tests.kit.documents.test_office import paragraph, run
 
@@ -19,8 +19,8 @@ STYLES = (
 SPAN = '<text:span text:style-name="T1">{}</text:span>'
 
 
-def answering(sentences):
-    """A translator with an answer for each sentence; words are aligned in their order."""
+def result_of(format, content, sentences):
+    """Translates a document by a table of sentences; words are aligned in their order."""
 
     def answer(text):
         source, target = spans_of(text), spans_of(sentences[text])
@@ -28,19 +28,11 @@ def answering(sentences):
         links = [Link(span, target[min(n, last)]) for n, span in enumerate(source)]
         return AlignedText(sentences[text], links)
 
-    model = Model(lambda texts, _: list(map(answer, texts)), lambda texts: [1 for _ in texts], 400)
-    return DocumentTranslator(model, "en", "keep").translate
+    return translated(format, content, documents(answer).translate)
 
 
 def spans_of(text):
     return [match.span() for match in re.finditer(r"\S+", text)]
-
-
-def result_of(format, content, sentences):
-    translate = answering(sentences)
-    if FORMATS[format].is_archive:
-        return translated(format, content, translate)
-    return "".join(translate(read_document(content, format, "en").parts))
 
 
 def in_word(*parts, properties=RAISED):
@@ -79,6 +71,7 @@ FORMATS_OF_PARTS = {"docx": in_word, "pptx": in_slide, "odt": in_text, "html": i
         (("H", "2", "O is water"), {"H2O is water": "Affen Wasser"}, ("Affen Wasser",)),
         (("H", "2", "O is water"), {"H2O is water": "Wasser ist H2O"}, ("Wasser ist H", "2", "O")),
         (("The 2", "nd", " day"), {"The 2nd day": "Der 2. Tag"}, ("Der 2. Tag",)),
+        (("Voilà", "*", " là"), {"Voilà là": "Da da"}, ("Da", "*", " da")),
     ],
 )
 def test_superscripts(format, parts, sentences, wanted):

@@ -197,8 +197,7 @@ class _Reader:
 
     def _is_note(self, span: XmlElement) -> bool:
         """Whether a superscript is the mark of a note or an exponent, without elements in it."""
-        before = self.xml.source(max(span.start - 1, 0), span.start)
-        after = self.xml.source(span.end, span.end + 1)
+        before, after = self.xml.beside(span)
         has_elements = any(one.name for one in span.elements)
         return not has_elements and span.text != "" and is_note(span.text, before, after)
 

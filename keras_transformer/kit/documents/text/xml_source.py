@@ -20,6 +20,7 @@ from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.markup import well_formed
 
 _MOST_NESTED = 200  # elements
+_MOST_BYTES = 4  # of a character in UTF-8
 _VALUE_START = re.compile("=\\s*[\"']")
 _NO_ATTRIBUTES: dict[str, str] = {}
 MOST_MARKUP = 1_200_000  # tags and attributes; each takes 120 to 260 bytes of memory
@@ -230,6 +231,12 @@ class XmlSource:
     def source(self, start: int, end: int | None = None) -> str:
         """Returns the text from byte `start` to byte `end`, or to the end of the document."""
         return self._content[start:end].decode("utf-8")
+
+    def beside(self, element: XmlElement) -> tuple[str, str]:
+        """Returns the characters before and after an element, which is within another one."""
+        before = self._content[max(element.start - _MOST_BYTES, 0) : element.start]
+        after = self._content[element.end : element.end + _MOST_BYTES]
+        return before.decode("utf-8", "ignore")[-1:], after.decode("utf-8", "ignore")[:1]
 
     def prefix(self, element: XmlElement) -> str:
         """Returns the prefix of an element's name as the document writes it: "w:", or ""."""
