@@ -22,7 +22,7 @@ from keras_transformer.kit.documents.office.runs import EMPTY_PROPERTIES, Runs, 
 from keras_transformer.kit.documents.office.word_comments import Comments
 from keras_transformer.kit.documents.text.xml_source import XmlElement, XmlSource, with_namespaces
 from keras_transformer.kit.documents.tree.segment_builder import Found
-from keras_transformer.kit.documents.tree.segments import Parts, ReviewUnit, has_language
+from keras_transformer.kit.documents.tree.segments import Parts, has_language
 
 _MAIN = type_of(r"(document|template)(\.macroEnabled|\.macroEnabledTemplate)?\.main")
 _TEXTS = type_of(
@@ -166,9 +166,7 @@ class _Reader:
         for found in self._segment(prefix, content, start, end):
             is_whole = (found.start, found.end) == (start, end)
             if is_whole and prefix and self._comments is not None:
-                write = functools.partial(self._comments.write, prefix)
-                unit = ReviewUnit(tuple(found.parts), write, self._comments.review_below)
-                found = found._replace(parts=[unit])
+                found = found._replace(parts=[self._comments.unit(prefix, found.parts)])
             yield found
 
     def _segment(

@@ -6,13 +6,15 @@ All comments are in one member of the archive. A document without it gets one, w
 Comments are on paragraphs, as Word cannot nest ranges in links and fields.
 """
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from keras_transformer.kit.documents.office.archive import Package
 from keras_transformer.kit.documents.office.open_xml import name_of_types, type_of
 from keras_transformer.kit.documents.text.xml_source import with_last_child
 from keras_transformer.kit.documents.tree.review import PROGRAM, comment_on
+from keras_transformer.kit.documents.tree.segments import Part, ReviewUnit
 
 _COMMENTS = type_of("comments")
 _COMMENTS_NAME = "comments.xml"  # in the folder of the main member
@@ -35,7 +37,7 @@ class Comments:
     """
 
     def __init__(self, package: Package, types: Mapping[str, str], main: str, review_below: float):
-        self.review_below = review_below
+        self._review_below = review_below
         self._confidences: list[float] = []  # of the comments so far
         namespace = _NAMESPACE.search(package.text(main))
         self._namespace = "" if namespace is None else namespace[0]  # then it has no paragraphs
@@ -50,14 +52,17 @@ class Comments:
         ids = _ID.findall(self._texts.get(self._name, ""))
         self._first_id = max(map(int, ids), default=-1) + 1
 
-    def write(self, prefix: str, content: str, doubt: float | None) -> str:
-        """Writes the content of a paragraph, with a comment if its translation is doubtful.
+    def unit(self, prefix: str, parts: Iterable[Part]) -> ReviewUnit:
+        """Returns the content of a paragraph, which gets a comment if it is doubtful.
 
         Args:
             prefix: the prefix of the paragraph's tag, such as "w:".
-            content: the translation.
-            doubt: the confidence in it, if it is doubtful.
+            parts: the content.
         """
+        return ReviewUnit(tuple(parts), functools.partial(self._write, prefix), self._review_below)
+
+    def _write(self, prefix: str, content: str, doubt: float | None) -> str:
+        """Writes the content of a paragraph, with a comment if its translation is doubtful."""
         if doubt is None:
             return content
         id_ = self._first_id + len(self._confidences)
