@@ -4,7 +4,7 @@ import io
 import re
 import zipfile
 
-from keras_transformer.kit.documents.formats import read_document
+from keras_transformer.kit.documents.formats import FORMATS, read_document
 
 NAMES = {
     "docx": "word/document.xml",
@@ -137,9 +137,11 @@ def translated(format, content, translate):
 
     Args:
         format: the document's.
-        content: the document's.
+        content: the document's, or that of an archive.
         translate: parts -> translated parts.
     """
+    if not FORMATS[format].is_archive:
+        return "".join(translate(read_document(content, format, "en").parts))
     document = read_document(archive(format, content), format, "en")
     (result,) = document.written(translate(document.parts))
     return content_of(format, result)

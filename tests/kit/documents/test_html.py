@@ -296,24 +296,9 @@ def test_a_superscript_that_blocks_interrupt_is_none_of_a_note():
 @pytest.mark.parametrize("length", [5_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_deep_and_long_documents_are_read_in_time_in_proportion(length):
     started = time.process_time()
-    longs = [
-        "<b>",
-        "<div>",
-        "<a ",
-        "<!--",
-        "</",
-        "&",
-        "<",
-        "<a b='",
-        "<kbd>",
-        "</b>",
-        "<b></b>",
-        "<p>",
-        "<sup>",
-        "<sup>1",
-        "<sup>*</sup>",
-    ]
-    texts = [long * (length // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
+    longs = "<b>|<div>|<a |<!--|</|&|<|<a b='|<kbd>|</b>|<b></b>|<p>|<sup>|<sup>1"
+    longs += "|<sup>*</sup>|<p><code>|<b><i></b>|<![x"
+    texts = [long * (length // len(long)) for long in longs.split("|")]
     texts += ["<b>" * 1000 + "x" + "</b>" * 1000, "<div>" * 1000 + "x" + "</div>" * 1000]
     texts += ["word " * length, f"<a title='{'word ' * length}'>x</a>"]
     for text in texts:
@@ -323,59 +308,23 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion(length):
 
 
 WORDS = [
-    "alpha",
-    "über",
-    "&amp;",
-    "&lt;b&gt;",
-    "a & b",
-    "1 < 2",
-    "&nbsp;",
-    "a\n   b",
-    "&#x27;",
+    *["alpha", "über", "&amp;", "&lt;b&gt;", "a & b", "1 < 2", "&nbsp;", "a\n   b", "&#x27;"],
     "“q”",
 ]
 ATTRIBUTES = [
-    *[
-        "",
-        "",
-        ' class="c d"',
-        " id=x",
-        ' title="A tip &amp; more"',
-        " title='it is \"q\"'",
-        " data-x",
-    ],
-    *[" title=Word", ' href="u?a=1&b=2"', ' translate="no"', ' CLASS="notranslate"', " lang=de"],
+    *["", "", ' class="c d"', " id=x", ' title="A tip &amp; more"', " title='it is \"q\"'"],
+    *[" data-x", " title=Word", ' href="u?a=1&b=2"', ' translate="no"', ' CLASS="notranslate"'],
+    " lang=de",
 ]
 ALONE = [
-    *[
-        "<br>",
-        "<br/>",
-        "<wbr>",
-        "<!-- c <b> -->",
-        "<input placeholder='Your name'>",
-        "<kbd>K</kbd>",
-    ],
-    *[
-        '<img src="a.png" alt="Some picture">',
-        "<svg><title>No</title></svg>",
-        "<code>x &lt;</code>",
-        "<audio src=x>No sound. <object>Get <a href=y>it</a></object></audio>",
-    ],
+    *["<br>", "<br/>", "<wbr>", "<!-- c <b> -->", "<input placeholder='Your name'>"],
+    *["<kbd>K</kbd>", '<img src="a.png" alt="Some picture">', "<svg><title>No</title></svg>"],
+    "<code>x &lt;</code>",
+    "<audio src=x>No sound. <object>Get <a href=y>it</a></object></audio>",
 ]
 BROKEN = [
-    "<b>",
-    "</i>",
-    "</p>",
-    "<p>",
-    "<a href=x",
-    "< ",
-    "&",
-    "<?x y>",
-    "<!foo>",
-    "<div>",
-    "</div>",
-    "<td>",
-    "<code>",
+    *["<b>", "</i>", "</p>", "<p>", "<a href=x", "< ", "&", "<?x y>", "<!foo>", "<div>"],
+    *["</div>", "<td>", "<code>"],
 ]
 
 
@@ -427,16 +376,8 @@ def test_generated_pages_keep_their_tags_and_text(broken, count):
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_signs_at_random_keep_their_tags(count):
     random_ = random.Random(2)
-    pieces = [
-        *"<>/=&;\"'! -ap\n#",
-        *BROKEN,
-        *ALONE,
-        "text ",
-        "<!--",
-        "-->",
-        "title='x y'",
-        "<img alt=y>",
-    ]
+    pieces = [*"<>/=&;\"'! -ap\n#", *BROKEN, *ALONE, "text ", "<!--", "-->", "title='x y'"]
+    pieces.append("<img alt=y>")
     for _ in range(count):
         text = "x" + "".join(random_.choice(pieces) for _ in range(20))
         document = read(text, "en")

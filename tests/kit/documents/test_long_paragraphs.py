@@ -10,8 +10,8 @@ import pytest
 from keras_transformer.kit.documents.formats import FORMATS, read_document
 from keras_transformer.kit.documents.tree import segment_builder, segments
 from tests.kit.documents.archives import archive
-from tests.kit.documents.doubles import capitals
-from tests.kit.documents.test_office import by_words, paragraph, run
+from tests.kit.documents.doubles import capitals, documents, in_reverse
+from tests.kit.documents.test_office import paragraph, run
 from tests.refusals import refused
 
 FOLDER = segments.__file__.removesuffix("segments.py")
@@ -93,7 +93,12 @@ UNALIGNED = ("runs", "footnotes", "line breaks", "nested elements", "deep elemen
 )
 def test_work_is_in_proportion_to_the_length(name, has_alignment):
     format, content = PARAGRAPHS[name]
-    translate = by_words(capitals, reverse=True, limit=1_000_000, has_alignment=has_alignment)
+
+    def answer(text):
+        found = in_reverse(capitals)(text)
+        return found if has_alignment else found.text
+
+    translate = documents(answer, limit=1_000_000).translate
 
     def work(words):
         text = content(words)

@@ -4,8 +4,9 @@ import pytest
 
 from keras_transformer.kit.documents.formats import read_document
 from keras_transformer.kit.documents.memory.memory import TranslationMemory, difference
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.kit.documents.tree.translation import AlignedText
 from keras_transformer.use.translate.answers import Link
+from tests.kit.documents.doubles import documents
 
 MEMORY = TranslationMemory(
     {
@@ -54,30 +55,16 @@ def test_a_translation_without_a_required_phrase_is_not_found():
     assert MEMORY.find("A dog.", ["Hund", "Tier"]) is None
 
 
-class Recaller:
-    """Translates from the memory, or else by capitalizing; records the texts it gets."""
+def recalling(limit=50, given=None):
+    """Makes a translator that uses the memory, or else capitalizes; `given` gets the texts."""
 
-    def __init__(self):
-        self.plain, self.aligned = [], []
+    def answer(text):
+        if given is not None:
+            given.append(text)
+        found = MEMORY.find(text) or text.upper()
+        return AlignedText(found, [Link((0, len(text)), (0, len(found)))])
 
-    def translate(self, texts, aligned):
-        for text, is_aligned in zip(texts, aligned, strict=True):
-            (self.aligned if is_aligned else self.plain).append(text)
-        answers = [MEMORY.find(text) or text.upper() for text in texts]
-        return [
-            AlignedText(answer, [Link((0, len(text)), (0, len(answer)))])
-            for text, answer in zip(texts, answers, strict=True)
-        ]
-
-    def translated(self, text, format="text", limit=50):
-        model = Model(
-            self.translate,
-            lambda texts: [len(text.split()) for text in texts],
-            limit,
-            lambda text: MEMORY.find(text) is not None,
-        )
-        translator = DocumentTranslator(model, "en")
-        return translator, read_document(text, format, "en").parts
+    return documents(answer, limit, case="auto", knows=lambda text: MEMORY.find(text) is not None)
 
 
 @pytest.mark.parametrize(
@@ -87,26 +74,25 @@ class Recaller:
         ("text", " One. Two.\nOne. Two", " Eins, zwei.\nONE. TWO", ["One. Two.", "One.", "Two"]),
         ("text", "OPEN THE FILE\nOPEN IT", "Öffnen\nOPEN IT", ["OPEN THE FILE", "Open it"]),
         ("html", "<p>Delete\n{x}?</p>", "<p>{x} löschen?</p>", ["Delete {x}?"]),
-        ("html", "<p>A <b>dog</b>.</p>", "<p>Ein <b>Hund</b>.</p>", []),
-        ("html", "<p>Delete <b>{x}</b>?</p>", "<p>DELETE <b>{x}</b>?</p>", []),
+        ("html", "<p>A <b>dog</b>.</p>", "<p>Ein <b>Hund</b>.</p>", ["A dog."]),
+        ("html", "<p>Delete <b>{x}</b>?</p>", "<p>DELETE <b>{x}</b>?</p>", ["Delete?"]),
     ],
 )
 def test_sentences_of_documents(format, text, wanted, given):
-    recaller = Recaller()
-    translator, parts = recaller.translated(text, format)
-    assert "".join(translator.translate(parts)) == wanted
-    assert recaller.plain == given
-    assert recaller.aligned == ([] if given else ["A dog." if "dog" in text else "Delete?"])
+    texts = []
+    parts = read_document(text, format, "en").parts
+    assert "".join(recalling(given=texts).translate(parts)) == wanted
+    assert texts == given
 
 
 def test_what_is_known_is_not_cut_to_the_limit_of_the_model():
-    translator, parts = Recaller().translated("One. Two.\nthree four five", limit=1)
-    assert "".join(translator.translate(parts)) == "Eins, zwei.\nTHREE FOUR FIVE"
+    parts = read_document("One. Two.\nthree four five", "text", "en").parts
+    assert "".join(recalling(limit=1).translate(parts)) == "Eins, zwei.\nTHREE FOUR FIVE"
 
 
 def test_sentences_say_whether_they_are_from_the_memory():
-    translator, parts = Recaller().translated("A dog. It runs.")
-    text, sentences = translator.translate_sentences(parts)
+    parts = read_document("A dog. It runs.", "text", "en").parts
+    text, sentences = recalling().translate_sentences(parts)
     assert text == "Ein Hund. IT RUNS."
     assert [sentence.from_memory for sentence in sentences] == [True, False]
 

@@ -14,9 +14,6 @@ import pytest
 from keras_transformer.kit.documents.formats import FORMATS, read_document
 from keras_transformer.kit.documents.office import docx
 from keras_transformer.kit.documents.text.xml_source import MOST_MARKUP
-from keras_transformer.kit.documents.tree.alignment import units
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
-from keras_transformer.use.translate.answers import Link
 from tests.kit.documents.archives import (
     NAMES,
     NAMESPACES,
@@ -27,36 +24,15 @@ from tests.kit.documents.archives import (
     translated,
     types_of,
 )
-from tests.kit.documents.doubles import capitals
+from tests.kit.documents.doubles import capitals, documents, in_place, in_reverse
 from tests.refusals import refused
 
 ARCHIVES = [name for name, format in FORMATS.items() if format.is_archive]
 
 
-def by_words(change, reverse=False, limit=400, has_alignment=True):
+def by_words(change, reverse=False):
     """Returns a function that translates parts word by word, in order or in reverse."""
-
-    def translate(texts, aligned):
-        found = [_aligned(text, change, reverse) for text in texts]
-        return found if has_alignment else [AlignedText(answer.text) for answer in found]
-
-    def count_subwords(texts):
-        return [len(text.split()) for text in texts]
-
-    model = Model(translate, count_subwords, limit)
-    return DocumentTranslator(model, "en", "keep").translate
-
-
-def _aligned(text, change, reverse):
-    if not reverse:
-        return AlignedText(change(text), [Link(unit, unit) for unit in units(text)])
-    words, links, length = [], [], 0
-    for start, end in reversed(units(text)):
-        word = change(text[start:end])
-        words.append(word)
-        links.append(Link((start, end), (length, length + len(word))))
-        length += len(word) + 1
-    return AlignedText(" ".join(words), links)
+    return documents(in_reverse(change) if reverse else in_place(change)).translate
 
 
 def opened(document):
@@ -366,21 +342,9 @@ AROUND = {
     **dict.fromkeys(("odt", "odp", "ods"), "<text:p>{}</text:p>"),
     "epub": "<p>{}</p>",
 }
-RUN_TAGS = (
-    "w:r",
-    "w:t",
-    "w:rPr",
-    "w:b",
-    "w:i",
-    "a:r",
-    "a:t",
-    "a:rPr",
-    "r",
-    "t",
-    "rPr",
-    "b",
-    "i",
-)  # runs may be merged
+RUN_TAGS = [  # runs may be merged
+    *["w:r", "w:t", "w:rPr", "w:b", "w:i", "a:r", "a:t", "a:rPr", "r", "t", "rPr", "b", "i"],
+]
 
 
 def structure(content):

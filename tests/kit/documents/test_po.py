@@ -5,8 +5,12 @@ import pytest
 
 from keras_transformer.kit.documents.text.po import Entry, entries, read
 from keras_transformer.kit.documents.tree.placeholders import with_placeholders
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
-from keras_transformer.use.translate.answers import Link
+from tests.kit.documents.doubles import (
+    capitals,
+    documents,
+    in_place,
+    with_words_reversed,
+)
 from tests.kit.documents.filling import filled
 from tests.kit.documents.trees import marks_in
 from tests.refusals import refused
@@ -169,33 +173,8 @@ def test_syntax_errors_end_in_one_line(catalogue, place, received, about):
         read(catalogue, "en")
 
 
-def words(text):
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
-class Reverser:
-    """A model that reverses a sentence's words and capitalizes them, each aligned with itself."""
-
-    def translate(self, texts, aligned):
-        answers = []
-        for text in texts:
-            turned = " ".join(reversed(text.upper().split()))
-            links = [
-                Link(here, there)
-                for here, there in zip(words(text), reversed(words(turned)), strict=True)
-            ]
-            answers.append(AlignedText(turned, links))
-        return answers
-
-    def count_subwords(self, texts):
-        return [len(text.split()) for text in texts]
-
-
 def turned(catalogue):
-    model = Reverser()
-    model = Model(model.translate, model.count_subwords, limit=200)
-    documents = DocumentTranslator(model, "en", "keep")
-    return "".join(documents.translate(read(catalogue, "en").parts))
+    return with_words_reversed(read(catalogue, "en"))
 
 
 CODE = re.compile(r"``.+?``|:\w+(?::\w+)*:`[^`]+`|%\(\w+\)s|%[sd]|\{\w*\}|<[^<>]+>", re.DOTALL)
@@ -238,12 +217,5 @@ def test_a_placeholder_with_quotes_is_written_as_a_catalogue_does():
     catalogue = 'msgid "use {{ \\"b\\" }} <b>now</b>"\nmsgstr ""\n'
     message = catalogue.splitlines()[0].removeprefix("msgid ")
     wanted = message.replace("use", "USE").replace("now", "NOW")
-    answers = {"use now": AlignedText("USE NOW", [Link((0, 3), (0, 3)), Link((4, 7), (4, 7))])}
-    model = Model(
-        lambda texts, aligned: [answers[text] for text in texts],
-        lambda texts: [len(text.split()) for text in texts],
-        limit=400,
-    )
-    parts = read(catalogue, "en").parts
-    translated = "".join(DocumentTranslator(model, "en").translate(parts))
+    translated = "".join(documents(in_place(capitals)).translate(read(catalogue, "en").parts))
     assert translated == catalogue.replace('""', wanted)

@@ -19,10 +19,7 @@ import pytest
 
 from keras_transformer.kit.documents.formats import FORMATS, read_document
 from keras_transformer.kit.documents.text import po
-from keras_transformer.kit.documents.tree.alignment import units
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
-from keras_transformer.use.translate.answers import Link
-from tests.kit.documents.doubles import capitals, written
+from tests.kit.documents.doubles import capitals, documents, in_place, written
 
 WORDS = [
     "the dog",
@@ -35,36 +32,14 @@ WORDS = [
     "?!",
     "\U0001f600",
 ]
-SPACES = [
-    " ",
-    " ",
-    "  ",
-    "\t",
-    "\u00a0",
-    "\u3000",
-    "\u2003",
-    "\u2028",
-    "\v",
-    "\f",
-    "\x1c",
-    "\u200b",
-]
+SPACES = [" ", " ", "  ", *"\t\u00a0\u3000\u2003\u2028\v\f\x1c\u200b"]
 PLACEHOLDERS = [" https://a.b/zq ", " {zq} ", " {{ zq }} ", " ${zq} ", " %(zq)s ", " zq@a.example "]
 MARKDOWN = [
-    "`zq`",
-    "**{}**",
-    "*{}*",
-    "[{}](zq 'zq')",
-    "![{}](zq)",
-    "<b zq>{}</b>",
-    "[^zq]",
+    *["`zq`", "**{}**", "*{}*", "[{}](zq 'zq')", "![{}](zq)", "<b zq>{}</b>", "[^zq]"],
     " $zq$ ",
 ]
 HTML = [
-    "<b zq>{}</b>",
-    "<a href='zq'>{}</a>",
-    "<br zq>",
-    "<code>zq</code>",
+    *["<b zq>{}</b>", "<a href='zq'>{}</a>", "<br zq>", "<code>zq</code>"],
     "<img alt='{}' src=zq>",
 ]
 SUBTITLES = ["<i>{}</i>", "<c.zq>{}</c>", "<v zq>{}", "</i>", "<i>", "<00:00:01.000>"]
@@ -216,14 +191,7 @@ LONELY = {"markdown": "*_`~!<>[]()#|\\-\n", "html": "<>&'\"=/", "po": "<>`|:&\\"
 
 def translated(document, change):
     """Translates a document by changing its texts, with each word and sign in its place."""
-
-    def translate(texts, aligned):
-        return [
-            AlignedText(change(text), [Link(unit, unit) for unit in units(text)]) for text in texts
-        ]
-
-    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 400)
-    return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
+    return "".join(documents(in_place(change)).translate(document.parts))
 
 
 def letters(text):

@@ -11,8 +11,9 @@ import pytest
 
 from keras_transformer.kit.documents.formats import FORMATS, read_document
 from keras_transformer.kit.documents.tree.segments import ReviewUnit, Segment
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.kit.documents.tree.translation import AlignedText
 from tests.kit.documents.archives import NAMESPACES, archive, content_of, declared
+from tests.kit.documents.doubles import documents
 from tests.refusals import refused
 
 W = f"{{{NAMESPACES['w']}}}"
@@ -25,41 +26,33 @@ def confidence_in(text):
     return min(found, default=None)
 
 
-def reviewed(content, format, columns=None, review_below=0.5):
-    def translate(texts, aligned):
-        return [AlignedText(text.upper(), (), confidence_in(text)) for text in texts]
+def judged(text):
+    return AlignedText(text.upper(), (), confidence_in(text))
 
-    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
+
+def reviewed(content, format, columns=None, review_below=0.5):
     document = read_document(content, format, "en", columns, review_below=review_below)
-    parts = DocumentTranslator(model, "en").translate(document.parts)
-    result = b"".join(document.written(parts))
+    result = b"".join(document.written(documents(judged).translate(document.parts)))
     return result if isinstance(content, bytes) else result.decode()
 
 
 def test_a_unit_is_written_with_the_least_confidence_of_its_sentences():
-    def translate(texts, aligned):
-        return [AlignedText(text.upper(), (), confidence_in(text)) for text in texts]
-
     def write(text, confidence):
         return f"<{text}: {confidence}>"
 
     def segments(*texts):
         return tuple(Segment(text, [text]) for text in texts)
 
-    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
-    parts = (
-        ReviewUnit((*segments("c90 c80.", "c31. c70"), " ", *segments("c60")), write),
-        "c10 ",
-        ReviewUnit(segments("a"), write),
-        ReviewUnit(("12",), write),
-    )
-    assert "".join(DocumentTranslator(model, "en").translate(parts)) == (
+    def written(*parts):
+        return "".join(documents(judged).translate(parts))
+
+    unit = ReviewUnit((*segments("c90 c80.", "c31. c70"), " ", *segments("c60")), write)
+    assert written(unit, "c10 ", ReviewUnit(segments("a"), write), ReviewUnit(("12",), write)) == (
         "<C90 C80.C31. C70 C60: 0.31>c10 <A: None><12: None>"
     )
-    assert parts[0].source == "<c90 c80.c31. c70 c60: None>"
-    parts = [ReviewUnit(segments("c60"), write, bound) for bound in (0.0, 0.6, 0.601)]
-    written = "".join(DocumentTranslator(model, "en").translate(parts))
-    assert written == "<C60: None><C60: None><C60: 0.6>", "if below the bound"
+    assert unit.source == "<c90 c80.c31. c70 c60: None>"
+    units = [ReviewUnit(segments("c60"), write, bound) for bound in (0.0, 0.6, 0.601)]
+    assert written(*units) == "<C60: None><C60: None><C60: 0.6>", "if below the bound"
 
 
 CATALOGUE = r"""msgid ""

@@ -4,8 +4,7 @@ import re
 import pytest
 
 from keras_transformer.kit.documents.formats import format_of, read_document
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
-from tests.kit.documents.doubles import with_words_reversed
+from tests.kit.documents.doubles import documents, with_words_reversed
 from tests.kit.documents.filling import filled
 from tests.refusals import refused
 
@@ -139,13 +138,8 @@ def test_a_voice_and_a_position_stay_before_their_cue():
 
 def translated_as(text, words):
     """Translates every sentence of subtitles into the same words."""
-    model = Model(
-        lambda texts, aligned: [AlignedText(words)] * len(texts),
-        lambda texts: [len(each.split()) for each in texts],
-        400,
-    )
     document = read_document(text, "srt", "en")
-    return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
+    return "".join(documents(lambda text: words).translate(document.parts))
 
 
 def test_no_line_is_empty_within_a_cue_where_a_translation_is_short():

@@ -6,8 +6,7 @@ import re
 import pytest
 
 from keras_transformer.kit.documents.formats import format_of, read_document
-from keras_transformer.kit.documents.tree.translation import AlignedText, DocumentTranslator, Model
-from tests.kit.documents.doubles import capitals
+from tests.kit.documents.doubles import capitals, documents
 from tests.kit.documents.filling import filled
 from tests.refusals import refused
 
@@ -44,13 +43,8 @@ def test_the_separator_is_that_of_the_first_line():
 
 def with_translation(text, format, columns, translation):
     """Translates the texts in a table's columns, in the same way as a document."""
-
-    def translate(texts, aligned):
-        return [AlignedText(translation(text)) for text in texts]
-
-    model = Model(translate, lambda texts: [len(text.split()) for text in texts], 400)
     parts = read_document(text, format, "en", columns).parts
-    return "".join(DocumentTranslator(model, "en", "keep").translate(parts))
+    return "".join(documents(translation).translate(parts))
 
 
 def test_a_translation_stays_within_its_cell():
