@@ -53,6 +53,9 @@ from keras_transformer.kit.serving.middleware import Middleware, json_response, 
 from keras_transformer.kit.serving.model_calls import BATCH_SENTENCES, ModelCalls
 from keras_transformer.kit.serving.openapi import Route
 from keras_transformer.kit.serving.requests import (
+    BY_ENDING,
+    FILE_FORMATS,
+    SERVED_FORMATS,
     Documents,
     parse_attention,
     parse_document,
@@ -176,6 +179,8 @@ class Service:
             "has_memory": self._translates and len(self.translator.memories) > 0,
             "has_corrections": self.corrections.is_available,
             "has_confidence": self.translator.card.calibration is not None,
+            "file_formats": BY_ENDING,
+            "archives": [name for name in FILE_FORMATS if name not in SERVED_FORMATS],
         }
         return json_response({**card, "signatures": signatures, **own})
 

@@ -5,11 +5,6 @@ import { $, element, showAttention } from "./figure.js";
 import { ask, loading } from "./translator.js";
 
 const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
-const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
-  xhtml: "html", po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // by file suffix
-// Documents that are not text: their translations are downloaded at once.
-const ARCHIVES = ["docx", "docm", "dotx", "dotm", "pptx", "pptm", "potx", "potm", "ppsx", "ppsm",
-  "xlsx", "xlsm", "xltx", "xltm", "odt", "ott", "odp", "otp", "ods", "ots", "epub"];
 const PAUSE = 500; // milliseconds without a keystroke before typed text is translated
 const REVIEW_BELOW = 0.5; // translations with less confidence are marked
 const PLAIN = ["text", "wrapped"]; // formats without marks; their sentences are marked on the page
@@ -57,6 +52,8 @@ let directions = []; // pairs of languages of a model with several
 let attending = []; // the source and the translation whose attention can be shown
 let attended = ""; // the pair of texts whose attention was requested last
 let lineEnd = "\n"; // in the opened file
+let fileFormats = {}; // of files that can be translated, by their extensions
+let archives = []; // formats that are not text: their translations are downloaded at once
 const lines = new Map(); // cached translations of lines
 const answers = new WeakMap(); // the server's answer for each sentence of the translation
 // The user's own translations, {translation, isSaved}, by `keyOf`: they come before the answers.
@@ -173,7 +170,7 @@ function showModel(card) {
   $("live").control.checked = kept("live") !== "off";
   $("review").hidden = !card.has_confidence;
   $("review").control.checked = kept("review") === "on";
-  showFormats(card.formats);
+  showFormats(card);
   $("hardly-trained").textContent = card.hardly_trained ?? "";
   $("hardly-trained").hidden = !card.hardly_trained;
   const millions = card.parameters / 1e6;
@@ -195,15 +192,11 @@ function showModel(card) {
   return card;
 }
 
-/** Keeps only the file formats that the model accepts; all, if it does not list them. */
-function showFormats(known) {
-  if (known) {
-    ARCHIVES.length = 0;
-    for (const [ending, format] of Object.entries(FORMATS)) {
-      if (!known.includes(format)) delete FORMATS[ending];
-    }
-  }
-  $("file").accept = endings().map((each) => `.${each}`).join();
+/** Lets the user open files in the formats that can be translated. */
+function showFormats(card) {
+  fileFormats = card.file_formats;
+  archives = card.archives;
+  $("file").accept = endings().join();
 }
 
 const isLive = () => !$("live").hidden && $("live").control.checked;
@@ -317,9 +310,13 @@ async function busy(place, message, work) {
 }
 
 const nameOfFile = () => $("file-name").textContent;
-const endingOf = (name) => name.split(".").at(-1).toLowerCase();
-const formatOf = (name) => FORMATS[endingOf(name)];
-const endings = () => [...Object.keys(FORMATS), ...ARCHIVES]; // of the files that can be translated
+const endingOf = (name) => `.${name.split(".").at(-1).toLowerCase()}`;
+const endings = () => Object.keys(fileFormats);
+/** The format of a file with text; undefined for others. */
+function formatOf(name) {
+  const found = fileFormats[endingOf(name)];
+  return archives.includes(found) ? undefined : found;
+}
 // A long line that ends within a sentence, followed by a line that begins with a lowercase letter.
 // The server joins such lines (kit/documents/text/wrapped.py); here they are only detected.
 const GOES_ON = /^.{39,119}[\p{L}\p{N},][ \t]*$(?=\n[> \t]*\p{Ll})/gmu;
@@ -580,6 +577,7 @@ async function openFile(file) {
 
 /** The text of a file that this page can show; undefined for any other file. */
 async function textOf(file) {
+  await model; // says which formats there are
   if (!formatOf(file.name)) return undefined;
   const bytes = await file.arrayBuffer();
   try {
@@ -596,7 +594,7 @@ async function translateFile(file) {
     const isKnown = endings().includes(endingOf(file.name));
     if (card.in_browser) { // there is no server
       throw new Error(isKnown ? `The file must be UTF-8 text. Received: ${file.name}`
-        : `The file name must end in one of .${endings().join(", .")}.`);
+        : `The file name must end in one of ${endings().join(", ")}.`);
     }
     const form = new FormData();
     const target = $("to").value || languagesOf(card)[1] || "translation";

@@ -27,6 +27,7 @@ from keras_transformer.use.translate.terminology import terms_in
 # must be sent as a file.
 FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}
+BY_ENDING = {end: name for name, format in FILE_FORMATS.items() for end in format.endings}
 ANY_ORIGIN = "*"
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 

@@ -61,6 +61,8 @@ class ModelAnswer:
     has_memory: Annotated[bool, "Whether there is a translation memory, or corrections."]
     has_corrections: Annotated[bool, "Whether corrections can be saved."]
     has_confidence: Annotated[bool, "Whether the model can judge its translations."]
+    file_formats: Annotated[dict[str, str], "Formats of files, by their extensions."]
+    archives: Annotated[list[str], "Formats that are not text, and must be sent as files."]
 
 
 # The fields of a model card that anyone may read; None for all that a field holds.

@@ -290,7 +290,12 @@ def test_model_and_health(translator):
         "has_corrections": False,
         "has_confidence": False,
     }
-    assert (status, json.loads(body)) == (200, wanted)
+    shown = json.loads(body)
+    formats, archives = shown.pop("file_formats"), shown.pop("archives")
+    assert (formats[".md"], formats[".htm"], formats[".dotx"]) == ("markdown", "html", "docx")
+    assert archives == ["docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"]
+    assert ".csv" not in formats, "it would also need columns"
+    assert (status, shown) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")
     assert (status, json.loads(body)) == (200, {"status": "ok"})
 

@@ -668,7 +668,11 @@ def test_files_that_are_refused(page, name, content, message):
 )
 def test_a_page_without_a_server_takes_text_alone(open_page, translator, name, content, message):
     page = open_page()
-    card = translator.card | {"in_browser": True, "formats": ["text"]}  # as in an export's folder
+    card = translator.card | {  # as in an export's folder
+        "in_browser": True,
+        "file_formats": {".txt": "text"},
+        "archives": [],
+    }
     card["signatures"] = translator.engine.functions
     page.route("**/model", lambda route: route.fulfill(json=card))
     page.reload()

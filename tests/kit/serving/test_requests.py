@@ -230,17 +230,3 @@ def test_the_page_has_words_for_each_kind_of_text_that_stays():
     described = re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|)", rows)
     table = re.search(r"const LEFT = \{(.*?)\n\}", page, re.S)[1]
     assert re.findall(r"^  (\w+): \[", table, re.M) == described
-
-
-def test_the_page_opens_files_of_all_formats():
-    page = (Path(requests.__file__).parent / "page.js").read_text(encoding="utf-8")
-    texts = re.findall(r'(\w+): "(\w+)"', re.search(r"const FORMATS = \{(.*?)\}", page, re.S)[1])
-    archives = re.findall(r'"(\w+)"', re.search(r"const ARCHIVES = \[(.*?)\]", page, re.S)[1])
-    served = [
-        (ending.removeprefix("."), name)
-        for name, format in requests.FILE_FORMATS.items()
-        for ending in format.endings
-    ]
-    assert sorted(texts) == sorted(row for row in served if row[1] in requests.SERVED_FORMATS)
-    others = {ending for ending, name in served if name not in requests.SERVED_FORMATS}
-    assert {*archives} == others

@@ -174,7 +174,8 @@ def _shown(card: ModelCard) -> dict[str, Any]:
     return {
         **card.flat(),
         "in_browser": True,
-        "formats": ["text"],  # of files that the page opens
+        "file_formats": {".txt": "text"},
+        "archives": [],
         "signatures": ["search_ids"],
         "max_source_length": limits.source,
         "max_target_length": limits.target,

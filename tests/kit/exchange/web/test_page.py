@@ -54,7 +54,7 @@ def test_what_the_page_knows_of_the_model(export_of, no_runtime):
     known = {name: shown[name] for name in card}
     assert known == json.loads(json.dumps({**card, "max_source_length": 32}))
     assert (shown["beam_size"], shown["max_target_length"]) == (3, 82)
-    assert shown["in_browser"] and shown["formats"] == ["text"]
+    assert shown["in_browser"] and shown["file_formats"] == {".txt": "text"}
 
 
 def test_the_version_changes_with_the_weights(export_of, no_runtime):
