@@ -145,7 +145,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         config.terminology,
         to=config.to,
         counts=counts,
-        confidence=is_judged,
+        review_below=config.review_below,
     )
     with file.opened("segments") as (source, target, bar, is_terminal):
         size = 1 if is_terminal else CHUNK_LINES
@@ -233,7 +233,7 @@ def _read(
             language,
             config.columns,
             target,
-            review_below=config.review_below or 0.0,
+            is_reviewed=bool(config.review_below),
         )
     except InputError as error:
         raise in_file(error, config.name) from None

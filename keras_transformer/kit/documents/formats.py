@@ -23,8 +23,8 @@ class Format(NamedTuple):
 
     The reader of a table also takes `columns`, the columns to translate. The reader of a format
     whose documents declare their language takes `target`, the language of the translation or None.
-    That of a format with marks for doubtful translations takes `review_below`, the confidence below
-    which they are marked.
+    A table with a column for the confidence, or an archive with comments, is read in another way:
+    their readers take `is_reviewed`.
     """
 
     endings: tuple[str, ...]  # file extensions
@@ -106,7 +106,7 @@ def read_document(
     columns: Sequence[str] | None = None,
     target: str | None = None,
     most_markup: int = MOST_MARKUP,
-    review_below: float = 0.0,
+    is_reviewed: bool = False,
 ) -> Document:
     """Reads a document.
 
@@ -117,8 +117,7 @@ def read_document(
         columns: the columns of a table to translate, by name or number.
         target: the language of the translation, if known.
         most_markup: the most tags and attributes of an archive.
-        review_below: the confidence below which the document marks a translation, if its format
-            has marks; 0 for a document without.
+        is_reviewed: whether the document marks doubtful translations, if its format has marks.
 
     Raises:
         InputError: for an unknown format, a format whose packages are not installed, or text that
@@ -136,8 +135,8 @@ def read_document(
     options = {"columns": columns} if kind.has_columns else {}
     if kind.has_language:
         options["target"] = target and target.replace("_", "-")  # as documents write it
-    if kind.review_mark:
-        options["review_below"] = review_below
+    if kind.review_mark and (kind.has_columns or kind.is_archive):
+        options["is_reviewed"] = is_reviewed
     rule = f"must be {'bytes' if kind.is_archive else 'a str'} in format {format}"
     require(isinstance(text, bytes) == kind.is_archive, "text", rule, type(text).__name__)
     if kind.is_archive:

@@ -120,7 +120,7 @@ class TextTranslator(Translator):
         if review_below:
             self.require_calibration("review_below", review_below)
         translator = self.document_translator(
-            language, case, terminology, to=to, confidence=review_below > 0
+            language, case, terminology, to=to, review_below=review_below or None
         )
         document = read_document(
             text,
@@ -128,7 +128,7 @@ class TextTranslator(Translator):
             translator.language,
             columns,
             translator.target,
-            review_below=review_below,
+            is_reviewed=review_below > 0,
         )
         parts = translator.translate(document.parts)
         bar = progress_bar(parts, total=len(document.parts), unit=" parts", disable=not progress)
@@ -143,15 +143,14 @@ class TextTranslator(Translator):
         terminology: dict[str, str] | None = None,
         to: str | None = None,
         counts: AnswerCounts | None = None,
-        confidence: bool = False,
+        review_below: float | None = None,
     ) -> DocumentTranslator:
         """Returns the DocumentTranslator that `translate_document` uses.
 
-        The answers are added to `counts`, if given. With `confidence`, they are judged, as by
-        `translate`.
+        The answers are added to `counts`, if given. They are judged unless `review_below` is None.
         """
         (documents,) = self.document_translators(
-            1, language, case, terminology, to, counts, confidence
+            1, language, case, terminology, to, counts, review_below
         )
         return documents
 
@@ -163,7 +162,7 @@ class TextTranslator(Translator):
         terminology: dict[str, str] | None = None,
         to: str | None = None,
         counts: AnswerCounts | None = None,
-        confidence: bool = False,
+        review_below: float | None = None,
     ) -> list[DocumentTranslator]:
         """Returns translators for the best `count` translations of a document, the best first.
 
@@ -175,7 +174,8 @@ class TextTranslator(Translator):
             count: at most `beam_size`.
             language, case, terminology, to: as for `translate_document`.
             counts: statistics to which the answers are added, or None.
-            confidence: whether the answers are judged, as by `translate`.
+            review_below: the confidence below which documents mark a translation; None if the
+                answers are not judged.
         """
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
@@ -192,7 +192,7 @@ class TextTranslator(Translator):
                 aligned=aligned,
                 terminology=terminology or {},
                 scores=False,
-                confidence=confidence,
+                confidence=review_below is not None,
             )
             return self.search(request)
 
@@ -223,7 +223,10 @@ class TextTranslator(Translator):
             known, target = [direction.source, *known], direction.target
         language = short_code(language or next(filter(None, known)))
         target = None if target is None else short_code(target)
-        return [DocumentTranslator(model, language, case, target) for model in models]
+        return [
+            DocumentTranslator(model, language, case, target, review_below or 0.0)
+            for model in models
+        ]
 
     @functools.cached_property
     def _only_target(self) -> str | None:

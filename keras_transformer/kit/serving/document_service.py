@@ -56,7 +56,7 @@ class DocumentService:
         When `given_up` is set, the sentences that are left are not translated, and an error is
         raised.
         """
-        translators, counts = self._translators(documents, terms, documents.review_below > 0)
+        translators, counts = self._translators(documents, terms, documents.review_below or None)
         first = translators[0]
         opened = [
             self._opened(text, documents, first.language, first.target) for text in documents.texts
@@ -74,7 +74,7 @@ class DocumentService:
         return TranslatedDocuments(rows, counts, dict(+left))
 
     def _translators(
-        self, documents: Documents, terms: dict[str, str] | None, confidence: bool
+        self, documents: Documents, terms: dict[str, str] | None, review_below: float | None
     ) -> tuple[list["DocumentTranslator"], "AnswerCounts"]:
         """Returns the translators for the best translations of documents, and their counts."""
         counts = self._translator.new_counts(documents.review_below)
@@ -84,7 +84,7 @@ class DocumentService:
             terminology=terms,
             to=documents.to,
             counts=counts,
-            confidence=confidence,
+            review_below=review_below,
         )
         return translators, counts
 
@@ -93,7 +93,12 @@ class DocumentService:
     ) -> Document:
         """Reads one of the documents, which may be an archive with too much text."""
         document = document_of(
-            text, documents.format, language, target, self._limits.markup, documents.review_below
+            text,
+            documents.format,
+            language,
+            target,
+            self._limits.markup,
+            is_reviewed=documents.review_below > 0,
         )
         if isinstance(text, bytes):
             self._limits.check_texts(["".join(one.text for one in document.segments)])
@@ -103,7 +108,7 @@ class DocumentService:
         self, documents: Documents, terms: dict[str, str] | None
     ) -> tuple[str, list, "AnswerCounts"]:
         """Returns the translation of a plain text, its sentences, and their counts."""
-        (translator,), counts = self._translators(documents, terms, confidence=True)
+        (translator,), counts = self._translators(documents, terms, documents.review_below)
         (text,) = documents.texts
         document = document_of(text, documents.format, translator.language)
         return *translator.translate_sentences(document.parts), counts
@@ -123,11 +128,11 @@ def document_of(
     language: str,
     target: str | None = None,
     most_markup: int = MOST_MARKUP,
-    review_below: float = 0.0,
+    is_reviewed: bool = False,
 ) -> Document:
     """Reads a document during a model call, where an InputError would count as the model's."""
     try:
-        return read_document(text, format, language, None, target, most_markup, review_below)
+        return read_document(text, format, language, None, target, most_markup, is_reviewed)
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

@@ -74,13 +74,15 @@ def _written(segment: Segment, change):
     return segment.written(pieces)
 
 
-def documents(answer, limit=400, language="en", case="keep", knows=lambda text: False):
+def documents(
+    answer, limit=400, language="en", case="keep", knows=lambda text: False, review_below=0.0
+):
     """Makes a translator of documents from one of sentences.
 
     Args:
         answer: a sentence -> its translation, as a text, or with its alignment as an AlignedText.
         limit: the most words of a sentence.
-        language, case: of the DocumentTranslator.
+        language, case, review_below: of the DocumentTranslator.
         knows: whether a text is in the translation memory.
     """
 
@@ -94,7 +96,8 @@ def documents(answer, limit=400, language="en", case="keep", knows=lambda text: 
     def count_subwords(texts):
         return [len(text.split()) for text in texts]
 
-    return DocumentTranslator(Model(translate, count_subwords, limit, knows), language, case)
+    model = Model(translate, count_subwords, limit, knows)
+    return DocumentTranslator(model, language, case, review_below=review_below)
 
 
 def _answered(found):

@@ -30,21 +30,21 @@ class Shouter:
         self.checkpoint, self.calls = {"step": 7}, []
         self.card = types.SimpleNamespace(calibration="of a model")
 
-    def document_translator(self, language, case, terminology, to, counts, confidence):
+    def document_translator(self, language, case, terminology, to, counts, review_below):
         def translate(texts, aligned):
             self.calls.append(list(texts))
             counts.without_terms += sum("spoiled" in text for text in texts)
-            if confidence:
+            if review_below is not None:
                 counts.add(
                     Translation(text, None, None, 1, confidence=len(text) / 10) for text in texts
                 )
             return [
-                AlignedText(text.upper(), (), len(text) / 10 if confidence else None)
+                AlignedText(text.upper(), (), None if review_below is None else len(text) / 10)
                 for text in texts
             ]
 
         model = Model(translate, lambda texts: [len(text.split()) for text in texts], 50)
-        return DocumentTranslator(model, language or "en", case)
+        return DocumentTranslator(model, language or "en", case, review_below=review_below or 0.0)
 
 
 @pytest.fixture

@@ -869,8 +869,7 @@ def test_names_of_members_may_have_backslashes_and_another_case(format):
         for name in source.namelist():
             new = "[content_types].xml" if name == "[Content_Types].xml" else name
             target.writestr(new.replace("/", "\\"), source.read(name))
-    options = {"review_below": 0.5} if format == "docx" else {}
-    document = read_document(written.getvalue(), format, "en", **options)
+    document = read_document(written.getvalue(), format, "en", is_reviewed=True)
     (result,) = document.written(by_words(capitals)(document.parts))
     assert content_of(format, result) == content.replace("A dog.", "A DOG.")
     assert "[content_types].xml" in opened(result).namelist()

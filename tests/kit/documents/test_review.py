@@ -31,8 +31,9 @@ def judged(text):
 
 
 def reviewed(content, format, columns=None, review_below=0.5):
-    document = read_document(content, format, "en", columns, review_below=review_below)
-    result = b"".join(document.written(documents(judged).translate(document.parts)))
+    document = read_document(content, format, "en", columns, is_reviewed=review_below > 0)
+    translate = documents(judged, review_below=review_below).translate
+    result = b"".join(document.written(translate(document.parts)))
     return result if isinstance(content, bytes) else result.decode()
 
 
@@ -43,16 +44,18 @@ def test_a_unit_is_written_with_the_least_confidence_of_its_sentences():
     def segments(*texts):
         return tuple(Segment(text, [text]) for text in texts)
 
-    def written(*parts):
-        return "".join(documents(judged).translate(parts))
+    def written(*parts, review_below=0.5):
+        return "".join(documents(judged, review_below=review_below).translate(parts))
 
     unit = ReviewUnit((*segments("c90 c80.", "c31. c70"), " ", *segments("c60")), write)
     assert written(unit, "c10 ", ReviewUnit(segments("a"), write), ReviewUnit(("12",), write)) == (
         "<C90 C80.C31. C70 C60: 0.31>c10 <A: None><12: None>"
     )
     assert unit.source == "<c90 c80.c31. c70 c60: None>"
-    units = [ReviewUnit(segments("c60"), write, bound) for bound in (0.0, 0.6, 0.601)]
-    assert written(*units) == "<C60: None><C60: None><C60: 0.6>", "if below the bound"
+    unit = ReviewUnit(segments("c60"), write)
+    for bound, shown in ((0.0, None), (0.6, None), (0.601, 0.6)):
+        assert written(unit, review_below=bound) == f"<C60: {shown}>", "if below the bound"
+    assert written(ReviewUnit(segments("c60"), write, shows_any=True)) == "<C60: 0.6>"
 
 
 CATALOGUE = r"""msgid ""

@@ -133,12 +133,12 @@ class FakeTranslator:
         return AnswerCounts(review_below)
 
     def document_translator(
-        self, language=None, terminology=None, to=None, counts=None, confidence=False
+        self, language=None, terminology=None, to=None, counts=None, review_below=None
     ):
-        return self.document_translators(1, language, terminology, to, counts, confidence)[0]
+        return self.document_translators(1, language, terminology, to, counts, review_below)[0]
 
     def document_translators(
-        self, count, language=None, terminology=None, to=None, counts=None, confidence=False
+        self, count, language=None, terminology=None, to=None, counts=None, review_below=None
     ):
         if to is not None:
             self.calls.append((to, language))
@@ -150,7 +150,7 @@ class FakeTranslator:
                 counts.from_memory += texts.count("known.")
                 rows = self.translate(texts)
                 counts.sentences += len(texts)
-                judged = self.confidences if confidence else {}
+                judged = {} if review_below is None else self.confidences
                 counts.doubtful += sum(judged.get(text, 1) < counts.review_below for text in texts)
                 counts.without_terms += sum(text in self.lacking for text in texts)
                 return [
@@ -169,7 +169,7 @@ class FakeTranslator:
                 return text == "known." or self.recall(text) is not None
 
             model = Model(translate, count_subwords, limit=9, knows=knows)
-            return DocumentTranslator(model, "en")
+            return DocumentTranslator(model, "en", review_below=review_below or 0.0)
 
         return [of_rank(rank) for rank in range(count)]
 

@@ -528,16 +528,19 @@ def test_doubtful_translations_of_a_file_are_marked(translator):
     translator.confidences = {"A cat.": 0.4, "Yes.": 0.6}
     catalogue = b'msgid "A cat."\nmsgstr ""\n\nmsgid "Yes."\nmsgstr ""\n'
 
-    async def scenario(client, **fields):
-        form = file_form(catalogue, "a.po", **fields)
+    async def scenario(client, content=catalogue, name="a.po", **fields):
+        form = file_form(content, name, **fields)
         answer = await (await client.post("/translate_file", data=form)).json()
         file = await client.get(urlsplit(answer["translatedFileUrl"]).path)
-        return answer["doubtful"], (await file.read()).decode()
+        return answer["doubtful"], await file.read()
 
     filled = f'msgid "A cat."\nmsgstr "{BEST}"\n\nmsgid "Yes."\nmsgstr "{BEST}"\n'
-    assert served(translator, scenario) == (0, filled)
+    assert served(translator, scenario) == (0, filled.encode())
     marked = functools.partial(scenario, review_below="0.5")
-    assert served(translator, marked) == (1, f"#, fuzzy\n{filled}")
+    assert served(translator, marked) == (1, f"#, fuzzy\n{filled}".encode())
+    word = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
+    doubtful, file = served(translator, functools.partial(marked, content=word, name="a.docx"))
+    assert doubtful == 1 and "commentRangeStart" in content_of("docx", file)
 
 
 @pytest.mark.parametrize("value", ["1.5", "half", "nan"])

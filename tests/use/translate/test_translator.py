@@ -903,12 +903,12 @@ def test_confidence_is_unknown_without_a_calibration_and_for_a_memory(translator
 def test_doubtful_sentences_of_a_document_are_counted(translator_of, model):
     translator = translator_of(model).with_calibration(CALIBRATION)
     parts = read_document("ab cd. Efg.\nhi", "text", "en").parts
-    documents = translator.document_translator(confidence=True)
+    documents = translator.document_translator(review_below=0.0)
     _, sentences = documents.translate_sentences(parts)
     confidences = [sentence.confidence for sentence in sentences]
     assert all(0 < confidence < 1 for confidence in confidences)
     for limit in (0.0, sorted(confidences)[1] + 1e-9, 1.0):
         counts = translator.new_counts(limit)
-        documents = translator.document_translator(counts=counts, confidence=True)
+        documents = translator.document_translator(counts=counts, review_below=limit)
         list(documents.translate(parts))
         assert counts.doubtful == sum(confidence < limit for confidence in confidences)

@@ -55,24 +55,24 @@ _REPETITIONS = ("REF", "STYLEREF", "TOC", "INDEX", "TITLE", "SUBJECT", "COMMENTS
 
 
 def read(
-    content: bytes, target: str | None, most_markup: int, review_below: float = 0.0
+    content: bytes, target: str | None, most_markup: int, is_reviewed: bool = False
 ) -> Archive:
     """Reads a document that will be translated into the language `target`, if known.
 
-    Translations with less confidence than `review_below` will get comments.
+    If it is reviewed, doubtful paragraphs will get comments.
     """
-    find_readers = functools.partial(_find_readers, target, review_below)
+    find_readers = functools.partial(_find_readers, target, is_reviewed)
     return read_archive(content, find_readers, most_markup)
 
 
-def _find_readers(target: str | None, review_below: float, package: Package) -> dict[str, Reader]:
+def _find_readers(target: str | None, is_reviewed: bool, package: Package) -> dict[str, Reader]:
     types = types_in(package, "Word", _MAIN)
     readers = {_TEXTS: _read_member, type_of("numbering"): _read_numbering, **DRAWINGS}
     if target is not None:
         readers[type_of("styles|settings")] = functools.partial(_read_languages, target)
-    if review_below:
+    if is_reviewed:
         main = next(name for name, type in types.items() if _MAIN.fullmatch(type))
-        comments = Comments(package, types, main, review_below)
+        comments = Comments(package, types, main)
         package.finish = comments.add_to
         readers[_MAIN] = functools.partial(_read_member, comments=comments)
     return readers_by_type(types, readers)

@@ -68,25 +68,25 @@ _DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 
 
 def read(
-    content: bytes, target: str | None, most_markup: int, review_below: float = 0.0
+    content: bytes, target: str | None, most_markup: int, is_reviewed: bool = False
 ) -> Archive:
     """Reads a document that will be translated into the language `target`, if known.
 
-    Translations with less confidence than `review_below` will get comments.
+    If it is reviewed, doubtful paragraphs will get comments.
     """
-    read_text = functools.partial(_read_member, target, 0.0)
+    read_member = functools.partial(_read_member, target, False)
 
     def find_readers(package: Package) -> dict[str, Reader]:
         package.require_member(_MAIN)
-        readers = {name: read_text for name in package.names if _TEXTS.fullmatch(name)}
-        readers[_MAIN] = functools.partial(_read_member, target, review_below)
+        readers = {name: read_member for name in package.names if _TEXTS.fullmatch(name)}
+        readers[_MAIN] = functools.partial(_read_member, target, is_reviewed)
         return readers | {_PROPERTIES: read_properties}
 
     return read_archive(content, find_readers, most_markup)
 
 
-def _read_member(target: str | None, review_below: float, text: str, left: Counter[str]) -> Parts:
-    reader = _Reader(XmlSource(text), target, left, review_below)
+def _read_member(target: str | None, has_comments: bool, text: str, left: Counter[str]) -> Parts:
+    reader = _Reader(XmlSource(text), target, left, has_comments)
     return reader.xml.parts(reader.found_in(reader.xml.root))
 
 
@@ -97,14 +97,14 @@ class _Reader:
         xml: the member.
         target: the language of the translation, if known.
         left: counts what stays; see Document.left.
-        review_below: the confidence below which a paragraph gets a comment; 0 for no comments.
+        has_comments: whether a paragraph may get a comment.
     """
 
-    def __init__(self, xml: XmlSource, target: str | None, left: Counter[str], review_below: float):
+    def __init__(self, xml: XmlSource, target: str | None, left: Counter[str], has_comments: bool):
         self.xml = xml
         self._target = target
         self._left = left
-        self._review_below = review_below
+        self._has_comments = has_comments
         self._sessions = set(_session_styles(xml.root))
         self._superscripts = set(_styles_at(xml.root, _SUPERSCRIPT))
         self._subscripts = set(_styles_at(xml.root, _SUBSCRIPT))
@@ -114,7 +114,7 @@ class _Reader:
     def _inner(self) -> "_Reader":
         """The reader of what is within a paragraph, such as a note."""
         inner = copy.copy(self)
-        inner._review_below = 0.0
+        inner._has_comments = False
         return inner
 
     def found_in(self, element: XmlElement) -> Iterator[Found]:
@@ -163,8 +163,8 @@ class _Reader:
         builder = SegmentBuilder(_write)
         self._add(builder, paragraph)
         parts = builder.parts()
-        if self._review_below:
-            parts = [ReviewUnit(tuple(parts), _commented, self._review_below)]
+        if self._has_comments:
+            parts = [ReviewUnit(tuple(parts), _commented)]
         yield Found(paragraph.content_start, paragraph.content_end, parts)
 
     def _add(self, builder: SegmentBuilder, element: XmlElement) -> None:

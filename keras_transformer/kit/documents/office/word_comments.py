@@ -33,11 +33,9 @@ class Comments:
         package: the document.
         types: the types of its members, by their names.
         main: the name of its main member, which has the paragraphs with comments.
-        review_below: the confidence below which a translation is doubtful.
     """
 
-    def __init__(self, package: Package, types: Mapping[str, str], main: str, review_below: float):
-        self._review_below = review_below
+    def __init__(self, package: Package, types: Mapping[str, str], main: str):
         self._confidences: list[float] = []  # of the comments so far
         namespace = _NAMESPACE.search(package.text(main))
         self._namespace = "" if namespace is None else namespace[0]  # then it has no paragraphs
@@ -59,7 +57,7 @@ class Comments:
             prefix: the prefix of the paragraph's tag, such as "w:".
             parts: the content.
         """
-        return ReviewUnit(tuple(parts), functools.partial(self._write, prefix), self._review_below)
+        return ReviewUnit(tuple(parts), functools.partial(self._write, prefix))
 
     def _write(self, prefix: str, content: str, doubt: float | None) -> str:
         """Writes the content of a paragraph, with a comment if its translation is doubtful."""

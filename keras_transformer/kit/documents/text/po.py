@@ -67,7 +67,7 @@ class Entry:
         return not FORMATS.isdisjoint(self.flags)
 
 
-def read(text: str, language: str, review_below: float = 0.0) -> Document:
+def read(text: str, language: str) -> Document:
     """Reads a catalogue.
 
     The segments are the places of the translations, so their source is empty.
@@ -75,7 +75,6 @@ def read(text: str, language: str, review_below: float = 0.0) -> Document:
     Args:
         text: the catalogue.
         language: the language of the messages, which does not matter here.
-        review_below: the confidence below which a translation makes its entry fuzzy.
 
     Raises:
         InputError: for a syntax error, naming the line.
@@ -91,7 +90,7 @@ def read(text: str, language: str, review_below: float = 0.0) -> Document:
         forms: list[Part] = []
         for number, line in enumerate(lines[form : entry.forms[-1]], start=form + 1):
             forms += _form(entry, number, line, language)
-        unit = ReviewUnit(joined(forms), functools.partial(_written, head), review_below)
+        unit = ReviewUnit(joined(forms), functools.partial(_written, head))
         parts += ["".join(lines[done:first]), unit]
         done = entry.forms[-1]
     parts.append("".join(lines[done:]))

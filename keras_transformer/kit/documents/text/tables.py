@@ -35,7 +35,7 @@ CONFIDENCE = "confidence"  # the name of the column, or the key
 
 
 def read_tsv(
-    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+    text: str, language: str, columns: Sequence[str] = (), is_reviewed: bool = False
 ) -> Document:
     """Reads a table whose cells are separated by tabs and contain neither tabs nor line ends.
 
@@ -43,7 +43,7 @@ def read_tsv(
         text: the table.
         language: the language of the cells.
         columns: the names or numbers of the columns to translate.
-        review_below: if not 0, a last column has the confidence in each line's translations.
+        is_reviewed: whether a last column has the confidence in each line's translations.
 
     Raises:
         InputError: if a name does not belong to exactly one column, or if a line, which the error
@@ -57,11 +57,11 @@ def read_tsv(
             row += _cell(cell, language, _in_tsv) if place in places else [cell]
         return row
 
-    return _read_rows(_tsv_rows(text), columns, parts_of, "\t" if review_below else None)
+    return _read_rows(_tsv_rows(text), columns, parts_of, "\t" if is_reviewed else None)
 
 
 def read_csv(
-    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+    text: str, language: str, columns: Sequence[str] = (), is_reviewed: bool = False
 ) -> Document:
     """Reads comma-separated values, or values with another separator found in the first line.
 
@@ -81,7 +81,7 @@ def read_csv(
         return row if has_language(row) else [_csv_row(cells, separator)]
 
     rows = _csv_rows(text, separator)
-    return _read_rows(rows, columns, parts_of, separator if review_below else None)
+    return _read_rows(rows, columns, parts_of, separator if is_reviewed else None)
 
 
 def _read_rows(
@@ -118,7 +118,7 @@ def _read_rows(
 
 
 def read_jsonl(
-    text: str, language: str, columns: Sequence[str] = (), review_below: float = 0.0
+    text: str, language: str, columns: Sequence[str] = (), is_reviewed: bool = False
 ) -> Document:
     """Reads JSON objects, one per line, whose values to translate are texts or lists of texts.
 
@@ -126,7 +126,7 @@ def read_jsonl(
         text: the lines.
         language: the language of the texts.
         columns: the keys whose values are translated.
-        review_below: if not 0, a last key has the confidence in each line's translations.
+        is_reviewed: whether a last key has the confidence in each line's translations.
 
     Raises:
         InputError: if a line, which the error names, is not an object, lacks such a key, or already
@@ -139,7 +139,7 @@ def read_jsonl(
         before, _, after = line.partition(content) if content else (line, "", "")
         parts.append(before)
         if content:
-            parts += _json_parts(content, number, columns, language, review_below > 0)
+            parts += _json_parts(content, number, columns, language, is_reviewed)
         parts.append(after)
     return Document(joined(parts))
 
@@ -172,7 +172,7 @@ def _reviewed(row: Parts, before: str) -> ReviewUnit:
     def write(row: str, confidence: float | None) -> str:
         return f"{row}{before}{'' if confidence is None else _shown(confidence)}"
 
-    return ReviewUnit(joined(row), write)
+    return ReviewUnit(joined(row), write, shows_any=True)
 
 
 def _shown(confidence: float) -> str:
@@ -270,7 +270,11 @@ def _json_parts(
             parts.append("]")
     if not has_language(parts):
         return [content]
-    return [ReviewUnit(joined(parts), _with_confidence)] if is_reviewed else [*parts, "}"]
+    return (
+        [ReviewUnit(joined(parts), _with_confidence, shows_any=True)]
+        if is_reviewed
+        else [*parts, "}"]
+    )
 
 
 def _with_confidence(text: str, confidence: float | None) -> str:

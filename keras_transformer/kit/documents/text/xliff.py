@@ -55,17 +55,17 @@ class Unit:
     is_locked: bool  # by translate="no"
     languages: tuple[str, str] | None  # of source and target, if the file names both
 
-    def to_review(self, review_below: float) -> ReviewUnit:
+    def to_review(self) -> ReviewUnit:
         """Returns the translation with its tags."""
 
         def write(translation: str, doubt: float | None) -> str:
             before = self.before if doubt is None else self.doubtful
             return f"{before}{translation}{self.after}"
 
-        return ReviewUnit((self.source,), write, review_below)
+        return ReviewUnit((self.source,), write)
 
 
-def read(text: str, language: str, review_below: float = 0.0) -> Document:
+def read(text: str, language: str) -> Document:
     """Reads an XLIFF file.
 
     The segments stand in the places of the targets, so their own source is empty.
@@ -73,7 +73,6 @@ def read(text: str, language: str, review_below: float = 0.0) -> Document:
     Args:
         text: the file.
         language: the language of the sources. It does not matter, as they are not split here.
-        review_below: the confidence below which a translation is doubtful.
 
     Raises:
         InputError: if the file is not well-formed or declares entities (the error names the line),
@@ -82,7 +81,7 @@ def read(text: str, language: str, review_below: float = 0.0) -> Document:
     xml = XmlSource(text)
     return Document(
         xml.parts(
-            Found(*unit.place, [unit.to_review(review_below)])
+            Found(*unit.place, [unit.to_review()])
             for unit in _units(xml)
             if not (unit.is_locked or unit.has_target) and unit.source.text.strip()
         )

@@ -1,7 +1,8 @@
 """How documents mark the translations that a person should read again.
 
 Each format has a mark of its own: flags, states, comments. Formats that have one, by `review_mark`
-in formats.py, write it with ReviewUnits (segments.py), which know what is doubtful.
+in formats.py, write it with ReviewUnits (segments.py). A DocumentTranslator (translation.py) knows
+below which confidence a translation is doubtful.
 """
 
 PROGRAM = "keras-transformer"  # the author of comments

@@ -11,7 +11,6 @@ with pieces between them are an element; elements are properly nested.
 """
 
 import dataclasses
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -156,19 +155,19 @@ class ReviewUnit:
 
     parts: "Parts"
     # Writes the translated parts, given the least confidence in one of their sentences, if it is
-    # below `review_below`; else None.
+    # doubtful, or if the unit shows any confidence; else None.
     write: Callable[[str, float | None], str]
-    review_below: float = math.inf
+    shows_any: bool = False
 
     @property
     def source(self) -> str:
         """Returns the unit as the document writes it."""
         return self.write(source_of(self.parts), None)
 
-    def written(self, text: str, confidence: float | None) -> str:
-        """Writes the translated parts; an unknown confidence is no reason for a mark."""
-        is_doubtful = confidence is not None and confidence < self.review_below
-        return self.write(text, confidence if is_doubtful else None)
+    def written(self, text: str, confidence: float | None, review_below: float) -> str:
+        """Writes the translated parts; confidence below `review_below` is doubtful."""
+        is_doubtful = confidence is not None and confidence < review_below
+        return self.write(text, confidence if is_doubtful or self.shows_any else None)
 
 
 Part = str | Segment | ReviewUnit

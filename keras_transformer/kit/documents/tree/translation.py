@@ -160,17 +160,26 @@ class DocumentTranslator:
         case: "auto" translates sentences in capitals, and titles, as if they were written in
             sentence case; "keep" passes the text to the model as written.
         target: the language of the translations, if known.
+        review_below: the confidence below which documents mark a translation as doubtful.
 
     Raises:
         InputError: for any other `case`.
     """
 
-    def __init__(self, model: Model, language: str, case: str = "auto", target: str | None = None):
+    def __init__(
+        self,
+        model: Model,
+        language: str,
+        case: str = "auto",
+        target: str | None = None,
+        review_below: float = 0.0,
+    ):
         require(case in CASE_RULES, "case", f"must be one of {', '.join(CASE_RULES)}", repr(case))
         self.model = model
         self.language = language
         self.case = case
         self.target = target
+        self.review_below = review_below
 
     def translate(self, parts: Iterable[Part]) -> Iterator[str]:
         """Yields strings unchanged and others translated, a few thousand sentences at a time."""
@@ -261,7 +270,33 @@ class DocumentTranslator:
     def _translated(self, chunk: Sequence[_Part]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
         self._translate_paragraphs(list(_paragraphs(chunk)))
-        yield from map(_written, chunk)
+        yield from map(self._written, chunk)
+
+    def _written(self, part: _Part) -> str:
+        """Returns a part as written in its document's format."""
+        if isinstance(part, str):
+            return part
+        if isinstance(part, _Unit):
+            text = "".join(map(self._written, part.parts))
+            return part.unit.written(text, _confidence(part.parts), self.review_below)
+        return self._written_paragraph(part)
+
+    def _written_paragraph(self, paragraph: _Paragraph) -> str:
+        inner = {
+            mark: "".join(map(self._written, parts)) for mark, parts in paragraph.inner.items()
+        }
+        is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
+            written != mark.source for mark, written in inner.items()
+        )
+        if paragraph.segment.source and not is_changed:
+            return paragraph.segment.source
+        pieces = [piece for _, some in _pieces(paragraph) for piece in some]
+        return paragraph.segment.written(
+            [
+                dataclasses.replace(piece, source=inner[piece]) if piece in inner else piece
+                for piece in pieces
+            ]
+        )
 
     def _translate_paragraphs(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Translates the sentences of paragraphs."""
@@ -353,36 +388,11 @@ def _paragraphs(parts: Iterable[_Part]) -> Iterator[_Paragraph]:
                 yield from _paragraphs(inner)
 
 
-def _written(part: _Part) -> str:
-    """Returns a part as written in its document's format."""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, _Unit):
-        return part.unit.written("".join(map(_written, part.parts)), _confidence(part.parts))
-    return _written_paragraph(part)
-
-
 def _confidence(parts: Iterable[_Part]) -> float | None:
     """Returns the least confidence in the translation of a sentence, if any is known."""
     sentences = [sentence for paragraph in _paragraphs(parts) for sentence in paragraph.sentences]
     known = [each.confidence for each in sentences if each.confidence is not None]
     return min(known, default=None)
-
-
-def _written_paragraph(paragraph: _Paragraph) -> str:
-    inner = {mark: "".join(map(_written, parts)) for mark, parts in paragraph.inner.items()}
-    is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
-        written != mark.source for mark, written in inner.items()
-    )
-    if paragraph.segment.source and not is_changed:
-        return paragraph.segment.source
-    pieces = [piece for _, some in _pieces(paragraph) for piece in some]
-    return paragraph.segment.written(
-        [
-            dataclasses.replace(piece, source=inner[piece]) if piece in inner else piece
-            for piece in pieces
-        ]
-    )
 
 
 def _pieces(paragraph: _Paragraph) -> Iterator[tuple[_Sentence | None, list[Piece]]]:
