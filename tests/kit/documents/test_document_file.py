@@ -145,7 +145,7 @@ def test_an_input_that_cannot_be_read_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("format", "pdf"), ("case", "x"), ("input", "absent"), ("output", "absent/out")],
+    [("format", "pdf"), ("case", "x")],
 )
 def test_wrong_configurations(argument, value):
     with refused(argument, value):

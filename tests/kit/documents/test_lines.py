@@ -1,4 +1,3 @@
-import errno
 import functools
 import io
 import os
@@ -57,7 +56,6 @@ class Shouter:
         sentences,
         target_prefixes=None,
         aligned=False,
-        required_phrases=None,
         scores=True,
         to=None,
         confidence=False,
@@ -69,8 +67,6 @@ class Shouter:
         self.calls.append(list(sentences))
         if target_prefixes is not None:
             sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
-        if required_phrases is not None:
-            sentences = list(map("{}{}".format, sentences, required_phrases))
         if confidence:
             values = {"": None, "a": 0.25}
             return [
@@ -214,27 +210,6 @@ def test_lines_that_are_cut_are_named_once(run, tmp_path, capsys, monkeypatch):
     assert unfinished.startswith(f"{tmp_path}/in.txt: line 4: ")
     run(b"a\n")
     assert "limit" not in capsys.readouterr().err
-
-
-def test_lines_before_an_invalid_one_are_answered(run):
-    done = run(b"a\nb\n\xffc\nd\n", streams=True)
-    assert done.output == b"A\nB\n"
-    check(done.error, None, "0xff at column 1", place="stdin:3")
-
-
-def test_an_input_that_cannot_be_read_is_named(tmp_path):
-    # This file can be opened, but reading it fails.
-    config = LinesConfig("/proc/self/mem", str(tmp_path / "out"))
-    with pytest.raises(OSError) as error:
-        translate_lines(Shouter(), config)
-    assert (error.value.errno, error.value.filename) == (errno.EIO, "/proc/self/mem")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_output_file_is_whole_or_absent(run, tmp_path):
-    done = run(b"a\nb\xc3\n")
-    check(done.error, None, "0xc3 at column 2", place="in.txt:2")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
 def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):

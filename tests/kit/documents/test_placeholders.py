@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from keras_transformer.kit.documents.formats import FORMATS, read_document
 from keras_transformer.kit.documents.tree.placeholders import (
     PLACEHOLDER,
     with_conversions,
@@ -11,8 +12,8 @@ from keras_transformer.kit.documents.tree.segments import (
     Mark,
     MarkKind,
     Segment,
-    writing_with,
 )
+from tests.kit.documents.doubles import capitals, documents, in_place
 from tests.kit.documents.trees import marks_in
 
 
@@ -129,12 +130,24 @@ def test_random_texts_lose_no_placeholder():
     assert count > 4000
 
 
-def test_a_placeholder_is_written_as_text_is():
-    write = writing_with(lambda text: text.replace("&", "&amp;"))
-    segment = Segment("", ["a&b http://x?a&b"], write=write)
-    (text, mark) = with_placeholders(segment).pieces
-    assert (text, mark.text) == ("a&b ", "http://x?a&b")
-    assert segment.written(["<", mark, text]) == "<http://x?a&amp;ba&amp;b "
+@pytest.mark.parametrize(
+    ("format", "document"),
+    [
+        ("html", "<p>use http://x?a&amp;b now</p>"),
+        ("tsv", 't\nuse {{ "b" }} \\ now'),
+        ("csv", 't\n"use {{ ""b"" }} \\ now"'),
+        ("jsonl", '{"t": "use {{ \\"b\\" }} \\\\ now"}'),
+        ("po", 'msgid "x"\nmsgstr "x"\n\nmsgid "use {{ \\"b\\" }} now"\nmsgstr ""\n'),
+    ],
+)
+def test_a_placeholder_is_written_as_its_format_does(format, document):
+    columns = ["t"] if FORMATS[format].has_columns else None
+    parts = read_document(document, format, "en", columns).parts
+    wanted = document.replace("use", "USE").replace("now", "NOW")
+    if format == "po":
+        message = wanted.splitlines()[3].removeprefix("msgid ")
+        wanted = document.replace('msgstr ""', f"msgstr {message}")
+    assert "".join(documents(in_place(capitals)).translate(parts)) == wanted
 
 
 def test_all_conversions_of_a_format_are_found():

@@ -6,9 +6,6 @@ import pytest
 from keras_transformer.kit.documents.text.po import Entry, entries, read
 from keras_transformer.kit.documents.tree.placeholders import with_placeholders
 from tests.kit.documents.doubles import (
-    capitals,
-    documents,
-    in_place,
     with_words_reversed,
 )
 from tests.kit.documents.filling import filled
@@ -211,11 +208,3 @@ def test_real_catalogues_keep_all_placeholders_and_roles(corpora):
             assert entry.msgstr
             found, wanted = CODE.findall(entry.msgstr), CODE.findall(entry.msgid)
             assert sorted(found) == sorted(wanted), entry.msgid
-
-
-def test_a_placeholder_with_quotes_is_written_as_a_catalogue_does():
-    catalogue = 'msgid "use {{ \\"b\\" }} <b>now</b>"\nmsgstr ""\n'
-    message = catalogue.splitlines()[0].removeprefix("msgid ")
-    wanted = message.replace("use", "USE").replace("now", "NOW")
-    translated = "".join(documents(in_place(capitals)).translate(read(catalogue, "en").parts))
-    assert translated == catalogue.replace('""', wanted)

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from keras_transformer.kit.documents.formats import format_of, read_document
+from keras_transformer.kit.documents.formats import read_document
 from tests.kit.documents.doubles import documents, with_words_reversed
 from tests.kit.documents.filling import filled
 from tests.refusals import refused
@@ -173,4 +173,3 @@ def test_what_is_no_subtitles_is_refused():
         with refused(None, "none", place="the document", about="cues"):
             texts_of(text)
     assert texts_of("") == texts_of("\ufeffWEBVTT\n", "vtt") == []
-    assert [format_of("a.srt"), format_of("B.VTT")] == ["srt", "vtt"]

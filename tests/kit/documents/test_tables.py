@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from keras_transformer.kit.documents.formats import format_of, read_document
+from keras_transformer.kit.documents.formats import read_document
 from tests.kit.documents.doubles import capitals, documents
 from tests.kit.documents.filling import filled
 from tests.refusals import refused
@@ -64,18 +64,6 @@ def test_a_translation_stays_within_its_cell():
         )
     (found,) = json.loads(with_translation('{"t": ["a"]}', "jsonl", ["t"], translation))["t"]
     assert found == 'a\t"b", ;'
-
-
-def test_a_placeholder_is_written_as_its_table_does():
-    placeholder = '{{ "b" }} \\'
-    tables = {
-        "tsv": f"t\nuse {placeholder} now",
-        "csv": 't\n"use {{ ""b"" }} \\ now"',
-        "jsonl": json.dumps({"t": f"use {placeholder} now"}),
-    }
-    for format, table in tables.items():
-        wanted = table.replace("use", "USE").replace("now", "NOW")
-        assert with_translation(table, format, ["t"], capitals) == wanted
 
 
 def test_keys_of_json():
@@ -179,9 +167,3 @@ def test_what_cannot_be_in_a_key_ends_in_one_line():
 def test_columns_that_cannot_be_end_in_one_line(format, columns, received, about):
     with refused("columns", received, about=about):
         read_document("a", format, "en", columns)
-
-
-def test_formats_by_ending():
-    names = ["a.po", "b.XLF", "c.tsv", "d.csv", "e.jsonl", "f.txt", "g", "-"]
-    formats = ["po", "xliff", "tsv", "csv", "jsonl", "text", "text", "text"]
-    assert [format_of(name) for name in names] == formats
