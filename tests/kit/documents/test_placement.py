@@ -144,6 +144,8 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ("a {x} ({y}) b", "A B", "0-0 1-1", "A {x} ({y}) B"),
         ("a ({x} b) c", "A (B) C", "1-1 2-2 3-3 4-4", "A ({x} B) C"),
         ("a b !x!c", "C A B", "0-1 1-2 2-0", "!x!C A B"),
+        ("a b <i></i>c", "C A B", "0-1 1-2 2-0", "<i></i>C A B"),
+        ("a ({x}) b</b> c", "C B A", "0-2 1-1 2-0", "C ({x}) B A</b>"),
         ("x {1} y", "", "", "{1}"),
         # Punctuation beside an insertion, which the translation lacks or has.
         (

@@ -118,6 +118,14 @@ def test_texts_that_a_formula_looks_inside_of_stay(formula):
     assert left == {"formula": 1 + ("B" in formula and "red" in texts)}
 
 
+def test_a_cell_that_does_not_say_where_it_is_follows_the_one_before():
+    cells = '<c t="s"><v>0</v></c><c t="s"><v>1</v></c><c><f>LEN(B1)</f></c>'
+    sheet = f'<worksheet xmlns="{NAMESPACES["x"]}"><row>{cells}</row></worksheet>'
+    strings = "<si><t>pear</t></si><si><t>plum</t></si>"
+    document = read_document(archive("xlsx", strings, xl__worksheet1_xml=sheet), "xlsx", "en")
+    assert [segment.text for segment in document.segments] == ["pear"]
+
+
 def test_texts_of_which_a_seen_text_is_computed_stay():
     formulas = ["A1", "LEN(J1)", 'B1&"."', "COUNTIF(C1:C1,J3)", "D1"]
     texts, _, _, left = computed([["pear", "red", "plum", "fig"]], formulas)

@@ -225,8 +225,7 @@ def _with_comma(parts: list[Part]) -> list[Part]:
     comma, rest = parts[1][0], parts[1][1:]
     if comma not in _COMMAS or rest[:1].isalnum():
         return parts
-    insertion = Insertion([*parts[0].pieces, comma])
-    return [insertion, rest, *parts[2:]] if rest else [insertion, *parts[2:]]
+    return [Insertion([*parts[0].pieces, comma]), rest, *parts[2:]]
 
 
 class _ModelText:
