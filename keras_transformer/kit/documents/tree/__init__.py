@@ -1,1 +1,1 @@
-"""The tree of a text with marks: its sentences, their translation, and the marks' places."""
+"""A text with marks: its sentences, their translation, and the places of the marks."""
