@@ -128,29 +128,29 @@ def test_line_for_line(run, streams, content, output):
     assert (done.result["lines"], done.result["step"]) == (output.count(b"\n"), 7)
 
 
-def test_columns(run):
-    assert run(b"ab\nc\n", scores=True).output == b"-0.500000\tAB\n-0.500000\tC\n"
-    assert run(b"ab\nc\n", n_best=2).output == b"1\tAB\n1\tba\n2\tC\n2\tc\n"
-    both = run(b"ab\nc\n", n_best=2, scores=True).output
-    assert both.splitlines()[1:3] == [b"1\t-1.250000\tba", b"2\t-0.500000\tC"]
-
-
-def test_columns_of_aligned_answers(run):
-    assert run(b"ab\n", alignments=True).output == b"0-1 1-0\tAB\n"
-    done = run(b"ab\n", token_scores=True, scores=True, alignments=True)
-    pieces, scores = b"X Y </s>", b"-0.250000 -0.500000 -0.250000"
-    assert done.output == b"\t".join([b"-0.500000", b"0-1 1-0", pieces, scores, b"AB\n"])
-
-
-def test_a_column_of_confidence(run):
-    done = run(b"a\n\nb\n", confidence=True)
-    assert done.output == b"0.250\tA\n\t\n0.750\tB\n"
-
-
-def test_columns_of_the_most_similar_sentence(run):
-    done = run(b"ab\tq\ncd\t\n", matches=True, scores=True, target_prefixes=True)
-    assert done.output == b"0.999\tAB\tx y\t-0.500000\tQ-AB\n\t\t\t-0.500000\t-CD\n"
-    assert run(b"ab\n", matches=True, to="de").output == b"0.999\tde: AB\tx y\tDE: AB\n"
+@pytest.mark.parametrize(
+    ("content", "settings", "output"),
+    [
+        ("ab\nc", {"scores": True}, "-0.500000\tAB\n-0.500000\tC"),
+        ("ab\nc", {"n_best": 2}, "1\tAB\n1\tba\n2\tC\n2\tc"),
+        ("ab", {"n_best": 2, "scores": True}, "1\t-0.500000\tAB\n1\t-1.250000\tba"),
+        ("ab", {"alignments": True}, "0-1 1-0\tAB"),
+        (
+            "ab",
+            {"token_scores": True, "scores": True, "alignments": True},
+            "-0.500000\t0-1 1-0\tX Y </s>\t-0.250000 -0.500000 -0.250000\tAB",
+        ),
+        ("a\n\nb", {"confidence": True}, "0.250\tA\n\t\n0.750\tB"),
+        (
+            "ab\tq\ncd\t",
+            {"matches": True, "scores": True, "target_prefixes": True},
+            "0.999\tAB\tx y\t-0.500000\tQ-AB\n\t\t\t-0.500000\t-CD",
+        ),
+        ("ab", {"matches": True, "to": "de"}, "0.999\tde: AB\tx y\tDE: AB"),
+    ],
+)
+def test_columns(run, content, settings, output):
+    assert run(f"{content}\n".encode(), **settings).output.decode() == f"{output}\n"
 
 
 def test_confidence_of_a_model_without_a_calibration_is_refused(tmp_path):

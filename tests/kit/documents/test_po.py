@@ -57,19 +57,33 @@ def test_entries_without_a_translation_are_filled_and_no_other_byte_changes():
     assert by_message["a file"].msgstr_plural == {0: "A FILE", 1: "MANY FILES"}
 
 
-def test_line_ends_of_windows():
-    catalogue = CATALOGUE.replace("\n", "\r\n")
-    assert filled(read(catalogue, "en")) == FILLED.replace("\n", "\r\n")
+def in_windows(catalogue):
+    return catalogue.replace("\n", "\r\n")
 
 
-def test_a_plural_whose_first_form_is_translated_stays():
-    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""\n'
-    assert filled(read(catalogue, "en")) == catalogue
+def with_spaces(catalogue):
+    return catalogue.replace("msg", "\t msg").replace('"\n', '" \n')
 
 
-def test_the_only_form_of_a_plural_has_its_plural():
-    catalogue = 'msgid "one dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\n'
-    wanted = catalogue.replace('msgstr[0] ""', 'msgstr[0] "%D DOGS"')
+PLURAL = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "{}"\n'
+LAST = '\nmsgid "x"\n\nmsgstr "{}"'
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "wanted"),
+    [
+        (in_windows(CATALOGUE), in_windows(FILLED)),
+        (with_spaces(CATALOGUE) + LAST.format(""), with_spaces(FILLED) + LAST.format("X")),
+        # The first form of a plural is translated; it has one form; forms have several lines.
+        (PLURAL.format("x") + 'msgstr[1] ""\n', PLURAL.format("x") + 'msgstr[1] ""\n'),
+        (PLURAL.format(""), PLURAL.format("B")),
+        (
+            PLURAL.format("") + '""\n\nmsgstr[1]""\n\n# c\n',
+            PLURAL.format("A") + '""\n\nmsgstr[1]"B"\n\n# c\n',
+        ),
+    ],
+)
+def test_forms_of_entries(catalogue, wanted):
     assert filled(read(catalogue, "en")) == wanted
 
 
@@ -114,20 +128,6 @@ def check_against_polib(catalogue):
 def test_entries_are_those_of_polib():
     check_against_polib(CATALOGUE)
     check_against_polib(FILLED.replace("fertig", r"a\\n\n\"\t\x"))
-
-
-def test_lines_of_an_entry_may_have_spaces_before_and_after_them():
-    catalogue = (
-        CATALOGUE.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr ""'
-    )
-    wanted = FILLED.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr "X"'
-    assert filled(read(catalogue, "en")) == wanted
-
-
-def test_forms_of_a_plural_may_go_over_several_lines():
-    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n""\n\nmsgstr[1]""\n\n# c\n'
-    wanted = catalogue.replace('[0] "', '[0] "A').replace('[1]"', '[1]"B')
-    assert filled(read(catalogue, "en")) == wanted
 
 
 @pytest.mark.parametrize("character", "\v\f\x1c\x85\u2028")

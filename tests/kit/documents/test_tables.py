@@ -11,18 +11,29 @@ from tests.kit.documents.filling import filled
 from tests.refusals import refused
 
 
-def test_columns_of_a_table_with_tabs():
-    table = "id\ttext\n1\thello  you \r\n\n2\tbye"
-    wanted = "id\ttext\n1\tHELLO  YOU \r\n\n2\tBYE"
-    assert filled(read_document(table, "tsv", "en", ["text"])) == wanted
-    assert filled(read_document(table, "tsv", "en", ["2"])) == wanted.replace("\ttext", "\tTEXT")
-    assert filled(read_document(table, "tsv", "en", ["text"]), str) == table
-
-
-def test_rows_may_have_more_columns_where_none_is_named():
-    for format, table in (("tsv", "a\ta\nb\tc\td\n"), ("csv", "a,a\nb,c,d\n")):
-        found = filled(read_document(table, format, "en", ["2"]))
-        assert found == table.replace("c", "C").replace("a\n", "A\n")
+@pytest.mark.parametrize(
+    ("format", "columns", "table", "wanted"),
+    [
+        (
+            *("tsv", ["text"], "id\ttext\n1\thello  you \r\n\n2\tbye"),
+            "id\ttext\n1\tHELLO  YOU \r\n\n2\tBYE",
+        ),
+        ("tsv", ["2"], "id\ttext\n1\thello", "id\tTEXT\n1\tHELLO"),
+        # Rows may have more columns where none is named.
+        ("tsv", ["2"], "a\ta\nb\tc\td\n", "a\tA\nb\tC\td\n"),
+        ("csv", ["2"], "a,a\nb,c,d\n", "a,A\nb,C,d\n"),
+        ("csv", ["text"], "id;text\n1;a, b\n", "id;text\n1;A, B\n"),
+        (
+            *("jsonl", ["t", "l"]),
+            '{"a": 1.5, "t": "x \\"y\\"\\nz", "l": ["p", "q"]}\n\n {"a":null, "t": "ü", "l": "s"}',
+            '{"a": 1.5, "t": "X \\"Y\\"\\nZ", "l": ["P", "Q"]}\n\n {"a": null, "t": "Ü", "l": "S"}',
+        ),
+    ],
+)
+def test_columns_and_keys(format, columns, table, wanted):
+    document = read_document(table, format, "en", columns)
+    assert filled(document) == wanted
+    assert format == "jsonl" or filled(document, str) == table
 
 
 def test_columns_of_comma_separated_values():
@@ -34,11 +45,6 @@ def test_columns_of_comma_separated_values():
         ["2", "BYE", ""],
     ]
     assert found.count("\r\n") == 3
-
-
-def test_the_separator_is_that_of_the_first_line():
-    found = filled(read_document("id;text\n1;a, b\n", "csv", "de", ["text"]))
-    assert found == "id;text\n1;A, B\n"
 
 
 def with_translation(text, format, columns, translation):
@@ -64,12 +70,6 @@ def test_a_translation_stays_within_its_cell():
         )
     (found,) = json.loads(with_translation('{"t": ["a"]}', "jsonl", ["t"], translation))["t"]
     assert found == 'a\t"b", ;'
-
-
-def test_keys_of_json():
-    lines = '{"a": 1.5, "t": "x \\"y\\"\\nz", "l": ["p", "q"]}\n\n {"a":null, "t": "ü", "l": "s"}'
-    wanted = '{"a": 1.5, "t": "X \\"Y\\"\\nZ", "l": ["P", "Q"]}\n\n {"a": null, "t": "Ü", "l": "S"}'
-    assert filled(read_document(lines, "jsonl", "en", ["t", "l"])) == wanted
 
 
 @pytest.mark.parametrize(

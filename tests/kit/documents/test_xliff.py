@@ -17,8 +17,6 @@ UNITS = """<?xml version='1.0' encoding="UTF-8"?>
  <trans-unit id="5"><source> </source><target></target></trans-unit>
 </body></file></xliff>
 """
-SECOND = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0"><file id="f">
-<unit id="1"><segment><source>Hello <pc id="1">you</pc></source></segment></unit></file></xliff>"""
 
 
 def test_units_without_a_translation_are_filled_and_no_other_byte_changes():
@@ -26,6 +24,44 @@ def test_units_without_a_translation_are_filled_and_no_other_byte_changes():
         '<target state="new"/>', '<target state="new">IN HERE</target>'
     )
     assert filled(read(UNITS, "en")) == wanted
+
+
+PREFIXED = "<x:xliff xmlns:x='x'><x:trans-unit><x:source>a</x:source>{}</x:trans-unit></x:xliff>"
+TARGET = "<xliff><trans-unit><source>cat</source>{}</trans-unit></xliff>"
+SEGMENTED = (
+    "<xliff><trans-unit><source>A cat</source>{}"
+    "<alt-trans><seg-source>O</seg-source></alt-trans></trans-unit></xliff>"
+)
+SECOND = (
+    '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0"><file id="f"><unit id="1">'
+    '<segment><source>Hello <pc id="1">you</pc></source>{}</segment></unit></file></xliff>'
+)
+LOCKED = (
+    '<xliff><group translate="no"><trans-unit translate="yes"><source>cat</source>{}</trans-unit>'
+    "<trans-unit><source>cat</source></trans-unit></group></xliff>"
+)
+CODE = ["Katze", '<x id="1"/>', "<g></g>", "<!-- the animal -->"]
+
+
+@pytest.mark.parametrize(
+    ("around", "before", "after"),
+    [
+        (PREFIXED, "", "<x:target>A</x:target>"),
+        (PREFIXED, "<x:target state='new'/>", "<x:target state='new'>A</x:target>"),
+        *[
+            (SEGMENTED, source, f"{source}<target>A CAT</target>")
+            for source in ("<seg-source/>", "<seg-source>A <mrk>cat</mrk></seg-source>")
+        ],
+        (SECOND, "", "<target>HELLO YOU</target>"),
+        (LOCKED, "", "<target>CAT</target>"),
+        # Only an empty target is replaced.
+        (TARGET, "<target> </target>", "<target>CAT</target>"),
+        (TARGET, '<target><mrk mid="1"/> <mrk mid="2"></mrk></target>', "<target>CAT</target>"),
+        *[(TARGET, f"<target>{code}</target>", f"<target>{code}</target>") for code in CODE],
+    ],
+)
+def test_where_the_translation_comes(around, before, after):
+    assert filled(read(around.format(before), "en")) == around.format(after)
 
 
 OLD = "<source>Old</source><seg-source>O</seg-source><target>Alt</target>"
@@ -51,24 +87,6 @@ def test_a_suggestion_is_neither_the_source_nor_the_target_of_its_unit(tag, targ
         assert read(text, "en").segments == []
 
 
-@pytest.mark.parametrize("target", ["", "<x:target state='new'/>"])
-def test_elements_may_have_a_prefix(target):
-    text = f"<x:xliff xmlns:x='x'><x:trans-unit><x:source>a</x:source>{target}</x:trans-unit>"
-    text += "</x:xliff>"
-    tag = target.replace("/>", ">") or "<x:target>"
-    wanted = text.replace(f"</x:source>{target}", f"</x:source>{tag}A</x:target>")
-    assert filled(read(text, "en")) == wanted
-
-
-def test_a_target_comes_after_the_segmented_source_of_its_unit():
-    text = """<xliff><trans-unit><source>A cat</source><seg-source>A <mrk>cat</mrk></seg-source>
-<alt-trans><seg-source>O</seg-source></alt-trans></trans-unit></xliff>"""
-    wanted = text.replace("</mrk></seg-source>", "</mrk></seg-source><target>A CAT</target>")
-    assert filled(read(text, "en")) == wanted
-    text = "<xliff><trans-unit><source>A cat</source><seg-source/></trans-unit></xliff>"
-    assert filled(read(text, "en")) == text.replace("e/>", "e/><target>A CAT</target>")
-
-
 def test_tags_within_a_source_are_marks():
     first, second = read(UNITS, "en").segments
     assert [(mark.source, mark.start, mark.kind) for mark in marks_in(first)] == [
@@ -79,11 +97,6 @@ def test_tags_within_a_source_are_marks():
     assert [(mark.source, mark.start) for mark in marks_in(second)] == [
         ('<ph id="1">{code}</ph>', 3),
     ]
-
-
-def test_the_second_version():
-    document = read(SECOND, "en")
-    assert filled(document) == SECOND.replace("</source>", "</source><target>HELLO YOU</target>")
 
 
 def test_units_have_both_sides():
@@ -129,28 +142,3 @@ def test_protected_words_are_a_mark_that_reads_as_they_do(attribute):
         ("<mrk>", 12, 12, MarkKind.OPEN),
         ("</mrk>", 16, 16, MarkKind.CLOSE),
     ]
-
-
-@pytest.mark.parametrize(
-    ("target", "is_filled"),
-    [
-        ("<target> </target>", True),
-        ('<target><mrk mid="1"/> <mrk mid="2"></mrk></target>', True),
-        ("<target>Katze</target>", False),
-        ('<target><x id="1"/></target>', False),
-        ("<target><g></g></target>", False),
-        ("<target><!-- the animal --></target>", False),
-    ],
-)
-def test_only_an_empty_target_is_replaced(target, is_filled):
-    text = f"<xliff><trans-unit><source>cat</source>{target}</trans-unit></xliff>"
-    wanted = text.replace(target, "<target>CAT</target>") if is_filled else text
-    assert filled(read(text, "en")) == wanted
-
-
-def test_what_is_within_what_is_not_translated_may_be_translated():
-    unit = "<trans-unit{}><source>cat</source></trans-unit>"
-    inner = unit.format(' translate="yes"') + unit.format("")
-    text = f'<xliff><group translate="no">{inner}</group></xliff>'
-    wanted = text.replace("</source>", "</source><target>CAT</target>", 1)
-    assert filled(read(text, "en")) == wanted
