@@ -113,18 +113,6 @@ def _with_numbers(found: Found) -> Found:
     return found._replace(parts=[segment.with_marks(spans)])
 
 
-class _Runs(Runs):
-    """The runs of a paragraph.
-
-    Attributes:
-        within: the language in untranslated content, such as the text in a text box.
-    """
-
-    def __init__(self, prefix: str):
-        super().__init__(*tags_of_runs(prefix, ' xml:space="preserve"'))
-        self.within: list[Found] = []
-
-
 class _Reader:
     """Reads a member.
 
@@ -176,12 +164,12 @@ class _Reader:
 
         If they have no letters, returns the language within them, such as a text box.
         """
-        runs = _Runs(prefix)
+        runs = Runs(*tags_of_runs(prefix, ' xml:space="preserve"'))
         self._add(runs, elements)
         segment = runs.segment(self.xml.source(start, end))
         return runs.within if segment is None else [Found(start, end, [segment])]
 
-    def _add(self, runs: _Runs, elements: Sequence[XmlElement]) -> None:
+    def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
         """Adds the content of a paragraph or a link."""
         number = 0
         ends = _ends_of_fields(elements)
@@ -202,7 +190,7 @@ class _Reader:
                 self._keep(runs, element)
             number += 1
 
-    def _begin(self, runs: _Runs, element: XmlElement, inner: XmlElement) -> None:
+    def _begin(self, runs: Runs, element: XmlElement, inner: XmlElement) -> None:
         """Begins an element, whose tags up to its content may have attributes with language."""
         start, end = element.start, inner.content_start
         found = list(self.xml.attributes(element, _ATTRIBUTES.get(element.local, ())))
@@ -214,7 +202,7 @@ class _Reader:
         parts = self.xml.parts(found, start, end)
         runs.begin(self.xml.source(start, end), parts if has_language(parts) else ())
 
-    def _add_field(self, runs: _Runs, elements: Sequence[XmlElement]) -> None:
+    def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
         """Adds a field."""
         first, last = elements[0], elements[-1]
         shown = next((n for n, one in enumerate(elements) if "separate" in _field_signs(one)), None)
@@ -241,7 +229,7 @@ class _Reader:
         parts = self.xml.parts(found, first.start, last.end)
         runs.kept(source, text, parts if has_language(parts) else ())
 
-    def _add_run(self, runs: _Runs, run: XmlElement) -> None:
+    def _add_run(self, runs: Runs, run: XmlElement) -> None:
         properties = run.child("w:rPr")
         written = self.xml.source(properties.start, properties.end) if properties else ""
         names = [one.name for one in properties.elements if _is_on(one)] if properties else []
@@ -279,7 +267,7 @@ class _Reader:
         written = "".join(self.xml.parts(without, properties.start, properties.end))
         return "" if EMPTY_PROPERTIES.fullmatch(written) else written
 
-    def _keep(self, runs: _Runs, element: XmlElement, before: str = "", after: str = "") -> None:
+    def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
         """Adds an untranslated element; text boxes and alternative texts in it are translated."""
         found: list[Found] = []
         text = element.text.strip() if element.name.startswith("m:") else ""

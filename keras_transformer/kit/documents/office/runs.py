@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from keras_transformer.kit.documents.text.xml_source import with_ranges, write_text
 from keras_transformer.kit.documents.tree.notes import is_note, text_of_note
-from keras_transformer.kit.documents.tree.segment_builder import SegmentBuilder
+from keras_transformer.kit.documents.tree.segment_builder import Found, SegmentBuilder
 from keras_transformer.kit.documents.tree.segments import MarkKind, Parts, Piece, Segment
 
 EMPTY_PROPERTIES = re.compile(r"<(?P<name>[^\s/>]+)>\s*</(?P=name)>|<[^\s/>]+\s*/>")
@@ -54,10 +54,14 @@ class Runs:
     Args:
         run: the tags around the properties and the text of a run.
         text: the tags around the text.
+
+    Attributes:
+        within: the language found in untranslated content, such as the text in a text box.
     """
 
     def __init__(self, run: tuple[str, str], text: tuple[str, str]):
         self._run, self._text = run, text
+        self.within: list[Found] = []
         self._items: list[_Item] = []
         # Plain properties in the paragraph (None), and in each link, by its tag.
         self._properties_in: dict[str | None, str] = {}
