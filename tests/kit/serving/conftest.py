@@ -61,11 +61,7 @@ class FakeTranslator:
             name="tensorflow", functions=["attention_ids", "search_ids"]
         )
         self.card = FakeCard(
-            task="translation",
-            beam_size=2,
-            alpha=0.6,
-            max_source_length=256,
-            parameters=1234567,
+            task="translation", beam_size=2, alpha=0.6, max_source_length=256, parameters=1234567
         )
         self.config = types.SimpleNamespace(beam_size=2, is_greedy=False)
         self.memories = ()

@@ -103,12 +103,7 @@ def test_an_error_concerns_its_own_request_only():
         others = await submitted(batcher, [-1], [2], [3, 4])
         doubler.go_on.set()
         answers = await asyncio.gather(first, *others, return_exceptions=True)
-        assert [str(answer) for answer in answers] == [
-            "[0]",
-            "negative: -1",
-            "[4]",
-            "[6, 8]",
-        ]
+        assert [str(answer) for answer in answers] == ["[0]", "negative: -1", "[4]", "[6, 8]"]
         assert doubler.calls == [[0], [-1, 2], [-1], [2], [3, 4]]
 
     run(scenario, batch_size=2)

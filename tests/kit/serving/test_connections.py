@@ -71,8 +71,6 @@ def test_headers_must_end_in_time(translator, first, begun):
     ("data", "status"),
     [
         (TLS_HELLO, 400),
-        (b"no http\r\n\r\n", 400),
-        (POST + b"Content-Length: -1\r\n\r\n", 400),
         (POST + b"A: " + b"x" * 10_000 + b"\r\n\r\n", 400),
         (POST + b"Content-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", 400),
         (POST + b"Expect: foo\r\n\r\n", 417),
@@ -112,20 +110,6 @@ def test_errors_that_are_repeated_have_one_line(caplog):
     messages = [record.getMessage() for record in caplog.records]
     assert messages == [first, f"other %s: {why}", first]
     assert all(record.exc_info is None for record in caplog.records)
-
-
-def test_body_that_waits_to_be_asked_for(translator):
-    async def scenario(port, service):
-        body = b'{"text": "the cat sleeps."}'
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(POST + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
-        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        writer.write(body)
-        answer = await reader.read()
-        writer.close()
-        assert answer.startswith(b"HTTP/1.1 200 OK") and "schläft".encode() in answer
-
-    serving(translator, scenario)
 
 
 async def read_answer(reader):

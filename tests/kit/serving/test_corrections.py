@@ -1,15 +1,13 @@
 """Corrections over HTTP: saved, used, removed, refused."""
 
-import asyncio
 import resource
 
 import pytest
 
 from keras_transformer.core.vocabulary.language_codes import Direction
 from keras_transformer.kit.documents.memory.memory import TranslationMemory
-from keras_transformer.kit.serving.application import Service
 from keras_transformer.kit.serving.limits import Limits
-from tests.kit.serving.running import client_of, corrections_in
+from tests.kit.serving.running import corrections_in, served
 from tests.refusals import check_message
 
 SOURCE, TRANSLATION = "the cat sleeps.", "die Katze schlummert."
@@ -21,30 +19,26 @@ def path(tmp_path):
     return tmp_path / "corrections.tmx"
 
 
-def served(translator, corrections, scenario, cors_origin=None, **limits):
-    """Runs `scenario(ask, service)`; `ask` gives the status and the content of an answer."""
+def correcting(translator, corrections, scenario, cors_origin=None, **limits):
+    """Runs `scenario(ask)`; `ask` returns the status and the content of an answer."""
+    if corrections is not None:
+        translator.memories = (corrections.memory,)
 
-    async def run():
-        names = frozenset({"127.0.0.1"})
-        limits_of = Limits(**limits)
-        service = Service(translator, limits_of, names, cors_origin, None, corrections)
-        if corrections is not None:
-            translator.memories = (corrections.memory,)
-        async with client_of(service) as client:
+    async def asking(client, service):
+        async def ask(method, path, body, **headers):
+            answer = await client.request(method, path, json=body, headers=headers)
+            return answer.status, await answer.json()
 
-            async def ask(method, path, body, **headers):
-                answer = await client.request(method, path, json=body, headers=headers)
-                return answer.status, await answer.json()
+        return await scenario(ask)
 
-            return await asyncio.wait_for(scenario(ask, service), timeout=120)
-
-    return asyncio.run(run())
+    settings = {"cors_origin": cors_origin, "corrections": corrections}
+    return served(translator, asking, Limits(**limits), **settings)
 
 
 def test_a_correction_is_saved_and_found_and_removed(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         status, answer = await ask("POST", "/corrections", CORRECTION)
         assert (status, answer["source"], answer["translation"]) == (200, SOURCE, TRANSLATION)
         assert corrections_in(path).memory.find(SOURCE) == TRANSLATION
@@ -70,13 +64,13 @@ def test_a_correction_is_saved_and_found_and_removed(translator, path):
         assert await ask("DELETE", "/corrections", {"source": SOURCE}) == (200, {"removed": 0})
         assert (await ask("POST", "/translate", request))[1]["matches"] == [[]]
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 def test_a_memory_has_matches_that_are_no_corrections(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         known = {SOURCE: "im Speicher", "the dog sleeps.": "der Hund"}
         translator.memories = (corrections.memory, TranslationMemory(known))
         await ask("POST", "/corrections", CORRECTION)
@@ -87,28 +81,28 @@ def test_a_memory_has_matches_that_are_no_corrections(translator, path):
         _, card = await ask("GET", "/model", None)
         assert card["has_memory"] and card["has_corrections"]
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 def test_the_file_is_read_again_before_a_translation(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         corrections_in(path).add(SOURCE, TRANSLATION, Direction("en", "de"))  # another process
         assert corrections.memory.find(SOURCE) is None
         await ask("POST", "/translate", {"text": "a"})
         assert corrections.memory.find(SOURCE) == TRANSLATION
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_a_server_without_corrections(translator, method):
-    async def scenario(ask, service):
-        status, answer = await ask(method, "/corrections", CORRECTION)
-        assert status == 404 and "corrections" in answer["error"]
+def test_a_server_without_corrections(translator):
+    async def scenario(ask):
+        for method in ("POST", "DELETE"):
+            status, answer = await ask(method, "/corrections", CORRECTION)
+            assert status == 404 and "corrections" in answer["error"]
 
-    served(translator, None, scenario)
+    correcting(translator, None, scenario)
 
 
 @pytest.mark.parametrize(
@@ -125,21 +119,21 @@ def test_a_server_without_corrections(translator, method):
 def test_refused_corrections(translator, path, body, about, received):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         before = path.read_bytes()
         status, answer = await ask("POST", "/corrections", body)
         assert status == 400
         check_message(answer["error"], about, received)
         assert path.read_bytes() == before
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 def test_several_directions(translator, path):
     directions = [Direction("en", "de"), Direction("cs", "de"), Direction("en", "cs")]
     corrections = corrections_in(path, *directions)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         status, _ = await ask("POST", "/corrections", {**CORRECTION, "to": "de"})
         assert status == 400, "from English or from Czech"
         body = {**CORRECTION, "to": "de", "source_language": "en-GB"}
@@ -152,13 +146,13 @@ def test_several_directions(translator, path):
         body = {"source": SOURCE, "to": "en-de"}  # as for a model that reads both languages
         assert (await ask("DELETE", "/corrections", body))[1] == {"removed": 1}
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 def test_limits(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         status, answer = await ask(
             "POST", "/corrections", {"source": "a" * 20, "translation": "b" * 21}
         )
@@ -170,13 +164,13 @@ def test_limits(translator, path):
         assert "There are 2 corrections" in answer["error"] and "max_corrections" in answer["error"]
         assert len(corrections) == 2
 
-    served(translator, corrections, scenario, max_characters=40, max_corrections=2)
+    correcting(translator, corrections, scenario, max_characters=40, max_corrections=2)
 
 
 def test_a_full_disk_is_told_and_the_server_goes_on(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         await ask("POST", "/corrections", CORRECTION)
         before = path.read_bytes()
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -195,13 +189,13 @@ def test_a_full_disk_is_told_and_the_server_goes_on(translator, path):
         status, _ = await ask("POST", "/corrections", {"source": "a", "translation": "b"})
         assert status == 200 and len(corrections_in(path)) == 2
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 def test_a_damaged_file_is_told_without_its_path(translator, path):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         path.write_text("<tmx><body>")
         assert (await ask("POST", "/translate", {"text": "a"}))[0] == 200
         for method, body in (("POST", CORRECTION), ("DELETE", {"source": "a"})):
@@ -210,7 +204,7 @@ def test_a_damaged_file_is_told_without_its_path(translator, path):
             assert path.name not in answer["error"]
         assert path.read_text() == "<tmx><body>"
 
-    served(translator, corrections, scenario)
+    correcting(translator, corrections, scenario)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +213,11 @@ def test_a_damaged_file_is_told_without_its_path(translator, path):
 def test_other_pages_must_be_named_to_correct(translator, path, cors_origin, status):
     corrections = corrections_in(path)
 
-    async def scenario(ask, service):
+    async def scenario(ask):
         origin = {"Origin": "https://example.org"}
         assert (await ask("POST", "/corrections", CORRECTION, **origin))[0] == status
         assert (await ask("DELETE", "/corrections", {"source": SOURCE}, **origin))[0] == status
         translated, _ = await ask("POST", "/translate", {"text": "a"}, **origin)
         assert translated == (200 if cors_origin else 403)
 
-    served(translator, corrections, scenario, cors_origin)
+    correcting(translator, corrections, scenario, cors_origin)

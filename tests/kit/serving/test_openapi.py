@@ -1,6 +1,5 @@
 """The description of the endpoints, held against what they take and give."""
 
-import asyncio
 import dataclasses
 import json
 import re
@@ -11,7 +10,6 @@ import aiohttp
 import pytest
 
 from keras_transformer.kit.serving import detection
-from keras_transformer.kit.serving.application import Service
 from keras_transformer.kit.serving.corrections import CorrectionRequest, RemovalRequest
 from keras_transformer.kit.serving.libretranslate import (
     DetectRequest,
@@ -25,7 +23,7 @@ from keras_transformer.kit.serving.requests import (
     TranslateRequest,
 )
 from keras_transformer.kit.serving.routes import REFUSALS, ROUTES
-from tests.kit.serving.running import client_of, corrections_in
+from tests.kit.serving.running import corrections_in, served
 
 TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
 TYPES |= {"null": type(None), "object": dict, "array": list}
@@ -57,14 +55,13 @@ def fits(value, schema, document):
 
 
 def with_client(translator, scenario, corrections=None):
-    async def run():
-        limits, names = Limits(max_sentences=3), frozenset({"127.0.0.1"})
-        service = Service(translator, limits, names, corrections=corrections)
-        async with client_of(service) as client:
-            document = json.loads(await (await client.get("/openapi.json")).read())
-            return await scenario(client, service, document)
+    """Runs `scenario(client, service, document)`, where document is the description."""
 
-    return asyncio.run(run())
+    async def described(client, service):
+        document = json.loads(await (await client.get("/openapi.json")).read())
+        return await scenario(client, service, document)
+
+    return served(translator, described, Limits(max_sentences=3), corrections=corrections)
 
 
 def test_each_route_is_described(translator):
@@ -142,13 +139,13 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("kind", NEEDED)
-def test_the_fields_of_requests_are_those_that_are_read(translator, kind):
+def test_the_fields_of_requests_are_those_that_are_read(translator):
     async def scenario(client, service, document):
-        schema = document["components"]["schemas"][kind.__name__]
-        assert list(schema["properties"]) == [field.name for field in dataclasses.fields(kind)]
-        assert all(of["description"] for of in schema["properties"].values())
-        assert schema["required"] == NEEDED[kind]
+        for kind, needed in NEEDED.items():
+            schema = document["components"]["schemas"][kind.__name__]
+            assert list(schema["properties"]) == [field.name for field in dataclasses.fields(kind)]
+            assert all(of["description"] for of in schema["properties"].values())
+            assert schema["required"] == needed, kind
 
     with_client(translator, scenario)
 

@@ -16,7 +16,7 @@ from keras_transformer.kit.serving.limits import Limits
 from keras_transformer.kit.serving.server import answering, listening_socket
 from tests.kit.documents.archives import archive, content_of
 from tests.kit.serving.conftest import translation
-from tests.kit.serving.running import corrections_in
+from tests.kit.serving.running import corrections_in, held
 
 playwright = pytest.importorskip("playwright.sync_api", reason="install: pip install '.[test]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -188,37 +188,19 @@ def test_n_best_with_scores(page):
     cells = [row.locator("> span").all_text_contents() for row in sentences.locator(".entry").all()]
     assert cells == [["die Katze schläft.", "−0.500", "−1.25"], ["der Kater.", "−1.750", "−3.50"]]
     expect(page.get_by_role("radio", name="die Katze schläft.").first).to_be_checked()
+    page.get_by_role("textbox", name="Translation").last.click()
+    expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
     expect(page.locator("#model")).to_have_text(
         "1.2 million parameters · beam size 2 · length penalty α = 0.6"
     )
     expect(page.locator("#sentence")).to_contain_text("score is log P divided by the length")
 
 
-def test_another_translation_takes_its_place(page):
-    translated(page, "the cat sleeps. It is old.")
-    page.get_by_role("radio", name="der Kater.").check()
-    region = page.get_by_role("region", name="Translation", exact=True)
-    expect(region).to_have_text("der Kater. die Katze schläft.")
-    page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
-    expect(region).to_have_text("so der Kater. die Katze schläft.")
-
-
 def test_sentences_are_chosen_by_keys_alone(page):
-    text = page.get_by_label("Text to translate")
-    text.focus()
-    page.keyboard.type("one. Two. Three.")
-    page.keyboard.press("Control+Enter")
-    sentences = page.locator("#translation .sentence")
-    expect(sentences).to_have_count(3)
-    page.keyboard.press("Tab")  # to the button
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if sentences.first.evaluate("element => element === document.activeElement"):
-            break
-    expect(sentences.first).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    sentences = translate(page, "one. Two. Three.")
+    sentences.first.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
     expect(sentences.last).to_be_focused()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
@@ -250,66 +232,58 @@ def test_a_hardly_trained_model_says_so(page, translator):
     expect(note).to_have_text("this model is hardly trained (<b>)")
 
 
-def test_languages_and_example(page, translator):
-    card, example = dict(translator.card), "For example: The old woman sees a dog."
-    parsing = {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}}
-    for fields, label, wanted, title in [
+PARSING = {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "label", "has_example", "title"),
+    [
         (
             {"data": {"languages": ["en", "de"]}},
-            "English text",
-            example,
-            "Translate English text and documents into German",
+            *("English text", True, "Translate English text and documents into German"),
         ),
         (
             {"evaluation": {"languages": ["fi", "en"]}},
-            "Finnish text",
-            "",
-            "Translate Finnish text and documents into English",
+            *("Finnish text", False, "Translate Finnish text and documents into English"),
         ),
         (
             {"evaluation": {"languages": ["", "txt"]}},
-            "Text to translate",
-            "",
-            "Translate text and documents",
+            *("Text to translate", False, "Translate text and documents"),
         ),
-        ({"evaluation": None}, "Text to translate", "", "Translate text and documents"),
-        (parsing, "English text to parse, one sentence per line", example, "Parse English text"),
-    ]:
-        translator.card.clear()
-        translator.card.update(card | fields)
-        page.reload()
-        expect(page.locator("#model")).to_contain_text("parameters")
-        expect(page.locator("label[for=text]")).to_have_text(label)
-        expect(page.get_by_role("heading", level=1)).to_have_text(title)
-        expect(page).to_have_title(title)
-        expect(page.get_by_label(label)).to_have_js_property("placeholder", wanted)
+        (PARSING, "English text to parse, one sentence per line", True, "Parse English text"),
+    ],
+)
+def test_languages_and_example(open_page, translator, fields, label, has_example, title):
+    translator.card.update(fields)
+    page = open_page()
+    expect(page.locator("#model")).to_contain_text("parameters")
+    expect(page.locator("label[for=text]")).to_have_text(label)
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page).to_have_title(title)
+    example = "For example: The old woman sees a dog." if has_example else ""
+    expect(page.get_by_label(label)).to_have_js_property("placeholder", example)
 
 
 def test_empty_text(page, translator):
-    page.get_by_role("button", name="Translate").click()
-    expect(page.locator("#form .error")).to_contain_text("no text")
-    translated(page)
+    for text in ("", " \n "):
+        page.get_by_label("Text to translate").fill(text)
+        page.get_by_role("button", name="Translate").click()
+        expect(page.locator("#form .error")).to_contain_text("no text")
+    assert translator.calls == [], "no text was sent"
+    translate(page)
     expect(page.locator("#form .error")).to_be_hidden()
-    page.get_by_label("Text to translate").fill(" \n ")
-    page.get_by_role("button", name="Translate").click()
-    expect(page.locator("#form .error")).to_be_visible()
-    assert len(translator.calls) == 3, "no text was sent"
 
 
 def test_slow_model(page, translator):
-    go_on = threading.Event()
-    translator.before_call = lambda: go_on.wait(timeout=60)
     page.get_by_label("Text to translate").fill("the cat sleeps.")
     button = page.get_by_role("button", name="Translate")
-    try:
+    with held(translator):
         button.click()
         # After a second it tells the time, too.
         status = re.compile(r"^Translating…( \d+ s)?$")
         expect(page.locator("#form .status")).to_have_text(status)
         expect(button).to_be_focused()
         page.keyboard.press("Enter")  # is not sent twice
-    finally:
-        go_on.set()
     expect(page.locator("#form .status")).to_have_text("")
     expect(page.locator("#translation")).to_have_text("die Katze schläft.")
     assert translator.calls == [["the cat sleeps."]]
@@ -317,19 +291,12 @@ def test_slow_model(page, translator):
 
 def test_the_newest_request_wins(page, translator):
     translated(page, "an old text.")
-    begun, go_on = threading.Semaphore(0), threading.Event()
-
-    def wait():
-        begun.release()
-        assert go_on.wait(timeout=60)
-
-    translator.before_call = wait
     text = page.get_by_label("Text to translate")
     button = page.get_by_role("button", name="Translate")
-    try:
+    with held(translator) as (begun, _):
         text.fill("the first.\nwhich is long.")
         button.click()
-        assert begun.acquire(timeout=60)
+        assert begun.wait(timeout=60)
         expect(page.locator("#translation p")).to_have_text(["…", "…"])
         expect(page.locator("#attention")).to_be_hidden()
         text.fill("the second.")
@@ -337,8 +304,6 @@ def test_the_newest_request_wins(page, translator):
             button.click()
         assert given_up.value.url.endswith("/translate")
         expect(page.locator("#form .status")).to_contain_text("Translating…")
-    finally:
-        go_on.set()
     sentence = page.locator("#translation .sentence")
     expect(sentence).to_have_attribute("data-source", "the second.")
     expect(page.locator("#form .error")).to_have_text("")
@@ -432,21 +397,6 @@ def test_a_chosen_translation_stays_until_the_best_one_is_chosen_again(page):
     expect(page.locator(".edited")).to_have_count(0)
 
 
-def test_an_edit_belongs_to_a_language(open_page, translator):
-    directions = [["en", "de"], ["en", "cs"]]
-    options = {"target_languages": ["de", "cs"], "directions": directions}
-    translator.card.update(task_options=options, data={"languages": ["en", "de", "cs"]})
-    page = open_page()
-    sentences, menu = translate(page), page.get_by_label("Language of the translation")
-    sentences.first.click()
-    page.get_by_role("radio", name="der Kater.").check()
-    menu.select_option("Czech")
-    expect(page.locator("#translation")).to_have_attribute("lang", "cs")
-    expect(sentences).to_have_text("die Katze schläft.")
-    menu.select_option("German")
-    expect(sentences).to_have_text("der Kater.")
-
-
 def test_a_sentence_without_words_can_be_chosen_again(page):
     sentences = translate(page, "the cat sleeps. It is old.")
     sentences.first.click()
@@ -459,18 +409,14 @@ def test_a_sentence_without_words_can_be_chosen_again(page):
 
 
 def test_another_sentence_gets_no_text_from_the_list_of_the_one_before(page, translator):
-    go_on = threading.Event()
     sentences = translate(page, "one. Two.")
     sentences.first.click()
     expect(page.locator("#choices legend")).to_have_text("one.")
-    translator.before_call = lambda: go_on.wait(timeout=60)
-    try:
+    with held(translator):
         sentences.last.click()
         page.locator("#choices [role=textbox]").last.evaluate("box => box.focus()")
         page.keyboard.type("x")
         expect(sentences).to_have_text(["die Katze schläft."] * 2)
-    finally:
-        go_on.set()
     expect(page.locator("#choices legend")).to_have_text("Two.")
     page.get_by_role("radio", name="der Kater.").check()
     expect(sentences.last).to_have_text("der Kater.")
@@ -549,42 +495,28 @@ def test_files_are_translated_and_saved(open_page, translator, name, content, sa
     expect(page.locator("#file-name")).to_have_text("")
 
 
+LETTER = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
+
+
 def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page, translator):
-    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
-    go_on = threading.Event()
-    translator.before_call = lambda: go_on.wait(timeout=60)
-    try:
-        with page.expect_download() as download:
-            open_file(page, "letter.docx", content)
-            status = re.compile(r"^Translating letter\.docx…( \d+ s)?$")
-            expect(page.locator("#form .status")).to_have_text(status)
-            go_on.set()
-    finally:
-        go_on.set()
+    with page.expect_download() as download, held(translator):
+        open_file(page, "letter.docx", LETTER)
+        status = re.compile(r"^Translating letter\.docx…( \d+ s)?$")
+        expect(page.locator("#form .status")).to_have_text(status)
     assert download.value.suggested_filename == "letter.translation.docx"
     expect(page.locator("#finished")).to_have_text("Downloaded as letter.translation.docx")
     expect(page.locator("#form .status")).to_have_text("")
-    result = content_of("docx", download.value.path().read_bytes())
-    assert result == '<w:p><w:r><w:t xml:space="preserve">die Katze schläft.</w:t></w:r></w:p>'
-    open_file(page, "letter.docx", b"PK")
-    expect(page.locator("#form .error")).to_contain_text("archive")
+    content = download.value.path().read_bytes()
+    wanted = '<w:p><w:r><w:t xml:space="preserve">die Katze schläft.</w:t></w:r></w:p>'
+    assert content_of("docx", content) == wanted
 
-
-def test_a_link_downloads_a_finished_document_again(page):
-    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
-    files = []
-    with page.expect_download() as download:
-        open_file(page, "letter.docx", content)
-    files.append(download.value)
     translate(page, "another text.")
-    link = page.get_by_role("link", name="letter.translation.docx")
     with page.expect_download() as download:
-        link.click()
-    files.append(download.value)
-    assert [file.suggested_filename for file in files] == ["letter.translation.docx"] * 2
-    assert len({file.path().read_bytes() for file in files}) == 1
+        page.get_by_role("link", name="letter.translation.docx").click()
+    assert download.value.suggested_filename == "letter.translation.docx"
+    assert download.value.path().read_bytes() == content
     with page.expect_download():
-        open_file(page, "second.docx", content)
+        open_file(page, "second.docx", LETTER)
     names = ["second.translation.docx", "letter.translation.docx"]
     expect(page.locator("#finished a")).to_have_text(names)
     page.get_by_role("button", name="Clear").click()
@@ -659,14 +591,7 @@ def test_files_that_are_refused(page, name, content, message):
         expect(page.locator("#form .error")).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.docx", b"PK", "The file name must end in one of .txt."),
-        ("a.txt", b"\xff", "The file must be UTF-8 text. Received: a.txt"),
-    ],
-)
-def test_a_page_without_a_server_takes_text_alone(open_page, translator, name, content, message):
+def test_a_page_without_a_server_takes_text_alone(open_page, translator):
     page = open_page()
     card = translator.card | {  # as in an export's folder
         "in_browser": True,
@@ -676,10 +601,14 @@ def test_a_page_without_a_server_takes_text_alone(open_page, translator, name, c
     card["signatures"] = translator.engine.functions
     page.route("**/model", lambda route: route.fulfill(json=card))
     page.reload()
-    translated(page, "older")
-    open_file(page, name, content)
-    expect(page.locator("#form .error")).to_have_text(message)
-    expect(page.locator("#translation")).to_be_empty()
+    for name, content, message in (
+        ("a.docx", b"PK", "The file name must end in one of .txt."),
+        ("a.txt", b"\xff", "The file must be UTF-8 text. Received: a.txt"),
+    ):
+        translate(page, "older")
+        open_file(page, name, content)
+        expect(page.locator("#form .error")).to_have_text(message)
+        expect(page.locator("#translation")).to_be_empty()
 
 
 def test_a_page_in_another_encoding_is_downloaded_when_it_is_translated(page):
@@ -692,21 +621,12 @@ def test_a_page_in_another_encoding_is_downloaded_when_it_is_translated(page):
 
 
 def test_a_file_stops_the_translation_before_it(page, translator):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def wait():
-        begun.set()
-        assert go_on.wait(timeout=60)
-
-    translator.before_call = wait
     page.get_by_label("Text to translate").fill("older")
-    page.get_by_role("button", name="Translate").click()
-    try:
+    with held(translator) as (begun, _):
+        page.get_by_role("button", name="Translate").click()
         assert begun.wait(timeout=60)
         open_file(page, "a.pdf", b"%PDF")
         expect(page.locator("#form .error")).to_contain_text("LibreOffice")
-    finally:
-        go_on.set()
     page.wait_for_timeout(50)  # for what the older answer may do to the page
     expect(page.locator("#translation")).to_be_empty()
     expect(page.locator("#form .error")).to_contain_text("LibreOffice")
@@ -718,32 +638,30 @@ def test_markup_of_a_document_is_text_here(page):
     expect(page.locator("#translation img")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "warnings"),
-    [
-        ("The cat sleeps.", {}, []),
-        (
-            "long",
+def test_what_is_cut_is_said(open_page, translator):
+    cases = {
+        "the cat.": ({}, []),
+        "long": (
             {"truncated": True},
             ["This sentence is too long: only its first 255 subwords were translated."],
         ),
-        (
-            "long",
+        "endless": (
             {"unfinished": True},
             ["The translation reached the length limit before its end."],
         ),
-        (
-            "a cat.",
+        "a cat.": (
             {"without_terms": ("Katze",)},
             ["Lacks the term “Katze”, which did not fit."],
         ),
-    ],
-)
-def test_what_is_cut_is_said(open_page, translator, text, fields, warnings):
-    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, **fields)]]
+    }
+    translator.translate = lambda texts: [
+        [translation("a", -0.5, -1.25, **cases[text][0])] for text in texts
+    ]
     page = open_page()
-    translated(page, text)
-    expect(page.locator("#choices .warning")).to_have_text(warnings)
+    for text, (_, warnings) in cases.items():
+        translate(page, text).first.click()
+        expect(page.locator("#choices legend")).to_have_text(text)
+        expect(page.locator("#choices .warning")).to_have_text(warnings)
 
 
 def test_parsing_models_parse_sentences(open_page, translator):
@@ -787,6 +705,10 @@ def test_aligned_words_are_marked_on_hover(page):
     expect_weights(figure, "keys", sleeps="1.00")
     page.get_by_role("heading", name="Translate text").hover()
     expect_weights(figure, "keys")
+    choose(page, "Attention", "Decoder self-attention")
+    assert words(figure, "keys").all_text_contents() == ["<s>", *TARGET_WORDS[:-1]]
+    words(figure, "queries").nth(1).hover()
+    expect_weights(figure, "keys", **{"<s>": "0.50", "die": "0.50"})
 
 
 def test_what_was_chosen_stays(page):
@@ -803,17 +725,6 @@ def test_sentence_that_is_cut(open_page, translator):
     translator.card["max_source_length"] = 5
     caption = translated(open_page()).locator("#reading")
     expect(caption).to_contain_text("The source is truncated to 5 subwords")
-
-
-def test_decoder_attends_to_what_it_has_read(page):
-    figure = translated(page)
-    choose(page, "Attention", "Decoder self-attention")
-    assert words(figure, "queries").all_text_contents() == TARGET_WORDS
-    assert words(figure, "keys").all_text_contents() == ["<s>", *TARGET_WORDS[:-1]]
-    words(figure, "queries").nth(0).hover()
-    expect_weights(figure, "keys", **{"<s>": "1.00"})
-    words(figure, "queries").nth(1).hover()
-    expect_weights(figure, "keys", **{"<s>": "0.50", "die": "0.50"})
 
 
 def test_keyboard_alone(page, translator):
@@ -879,11 +790,9 @@ def cursor_in(box, before):
     ("before", "typed", "kept"),
     [
         ("", "", ""),
-        ("die ", "", "die "),
         ("die Ka", "", "die "),  # in a word, which is not kept
         ("die", "", "die"),
         ("die ", "Kuh", "die Kuh"),  # what was typed is kept in any case
-        ("die ", "Kuh ", "die Kuh "),
     ],
 )
 def test_the_rest_is_written_anew(page, translator, before, typed, kept):
@@ -927,14 +836,6 @@ def test_required_phrases(open_page, translator):
     page.locator(".sentence").last.click()
     expect(phrases).to_have_value("")
     drawn(page)
-
-
-def test_focus_chooses_a_translation(page, translator):
-    translated(page)
-    page.get_by_role("textbox", name="Translation").last.click()
-    expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
-    drawn(page)
-    assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
 
 
 @pytest.mark.parametrize(
@@ -1050,16 +951,21 @@ def test_a_menu_of_target_languages(open_page, translator):
     sentences = translate(page, "a cat.")
     assert ("de", None) in translator.calls
     expect(page.locator("#translation")).to_have_attribute("lang", "de")
-    menu.select_option("Czech")  # translates the text again
+    sentences.first.click()
+    page.get_by_role("radio", name="der Kater.").check()
+    menu.select_option("Czech")  # translates the text again, which has no edit there
     expect(page.locator("#translation")).to_have_attribute("lang", "cs")
     expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
     assert ("cs", None) in translator.calls
+    expect(sentences).to_have_text("die Katze schläft.")
     sentences.first.click()
     drawn(page)
     assert [">>cs<< a cat."] in translator.calls
     assert (">>cs<< a cat.", "die Katze schläft.") in translator.calls
     page.reload()
     expect(menu).to_have_value("cs")
+    menu.select_option("German")
+    expect(sentences).to_have_text("der Kater.")
 
 
 def test_a_menu_for_each_language_of_a_model_that_reads_both(open_page, translator):
@@ -1104,39 +1010,15 @@ def test_languages_are_swapped_where_the_model_allows(open_page, translator):
     expect(swap).to_be_hidden()
 
 
-def test_what_few_people_need_is_folded(page, translator):
-    translator.card["data"] = {"languages": ["en", "de"]}
-    page.reload()
-    facts = page.locator("#model")
-    expect(facts).to_contain_text("1.2\xa0million\xa0parameters")
-    expect(facts).to_be_hidden()
-    page.get_by_text("Model", exact=True).click()
-    expect(facts).to_be_visible()
-    page.get_by_label("English text").fill("a cat.")
-    page.get_by_role("button", name="Translate").click()
-    page.locator(".sentence").click()
-    expect(page.get_by_text("der Kater.")).to_be_visible()
-    assert not any(isinstance(call, tuple) for call in translator.calls), "no attention is computed"
-    drawn(page)
-
-
-@pytest.mark.parametrize("width", [320, 390])
-def test_buttons_share_a_line_on_a_phone(page, translator, width):
+def test_buttons_share_a_line_on_a_phone(open_page, translator):
     options = {"target_languages": ["de", "en"], "directions": [["en", "de"], ["de", "en"]]}
     translator.card.update(task_options=options, data={"languages": ["en", "de"]})
-    page.set_viewport_size({"width": width, "height": 700})
-    page.reload()
+    page = open_page()
     translate(page, "a cat.")
-    tops = {
-        page.get_by_role("button", name=name).bounding_box()["y"] for name in ("Copy", "Download")
-    }
-    assert len(tops) == 1
-
-
-def test_no_menu_for_one_target_language_or_no_terms(page):
-    expect(page.locator("#form")).to_be_visible()
-    expect(page.get_by_label("Language of the translation")).to_be_hidden()
-    expect(page.get_by_label("Terminology")).to_be_hidden()
+    buttons = [page.get_by_role("button", name=name) for name in ("Copy", "Download")]
+    for width in (320, 390):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert len({button.bounding_box()["y"] for button in buttons}) == 1
 
 
 def test_a_menu_of_terminologies(open_page, translator):
@@ -1162,49 +1044,36 @@ def test_what_a_document_has_from_the_memory_is_counted(page):
     open_file(page, "page.html", b"<p>known.</p><p>A cat.</p><p>known.</p>")
     status = page.locator("#form .status")
     expect(status).to_have_text("1 sentence from the translation memory")
-    content = archive("docx", "<w:p><w:r><w:t>known.</w:t></w:r></w:p>")
+    known = archive("docx", "<w:p><w:r><w:t>known.</w:t></w:r></w:p>")
     with page.expect_download():
-        open_file(page, "letter.docx", content)
+        open_file(page, "letter.docx", known)
     expect(page.locator("#finished .note")).to_have_text("1 sentence from the translation memory")
 
 
-def test_what_is_from_the_memory_is_marked(page):
-    expect(page.locator("#remembering")).to_be_hidden()
-    sentences = translate(page, "known. a cat.")
-    expect(page.locator(".remembered")).to_have_count(1)
-    expect(sentences.first).to_have_attribute(
-        "title", "From the translation memory or a correction"
-    )
-    expect(page.locator("#remembering")).to_be_visible()
-
-
-def test_a_doubtful_translation_is_marked(page, translator):
-    expect(page.locator("#doubting")).to_be_hidden()
-    translator.confidences = {"a cat.": 0.37, "a dog.": 0.5}
-    sentences = translate(page, "a cat. a dog. a hen.")
-    expect(page.locator(".doubtful")).to_have_count(1)
-    title = "May be wrong: good with a probability of 37%"
-    expect(sentences.first).to_have_attribute("title", title)
-    expect(page.locator("#doubting")).to_be_visible()
-
-
-def test_a_translation_without_a_term_is_marked(page, translator):
-    expect(page.locator("#lacking")).to_be_hidden()
-    translator.lacking = {"a cat.": ("Katze",), "a hen.": ("Huhn", "Hof")}
-    translator.confidences = {"a hen.": 0.2}
-    sentences = translate(page, "a cat. a dog. a hen.")
-    expect(page.locator(".lacking")).to_have_count(2)
-    one = "Lacks the term “Katze”, which did not fit"
-    expect(sentences.first).to_have_attribute("title", one)
-    lack = "Lacks the terms “Huhn”, “Hof”, which did not fit"
-    title = f"{lack}. May be wrong: good with a probability of 20%"
-    expect(sentences.last).to_have_attribute("title", title)
-    expect(page.locator(".lacking.doubtful")).to_have_count(1)
-    expect(page.locator("#lacking")).to_be_visible()
+def test_sentences_are_marked(page, translator):
+    """From a memory, with little confidence, or without a required term."""
+    legends = [page.locator(f"#{name}") for name in ("remembering", "doubting", "lacking")]
+    for legend in legends:
+        expect(legend).to_be_hidden()
+    translator.confidences = {"a cat.": 0.37, "a dog.": 0.5, "a hen.": 0.2}
+    translator.lacking = {"a hen.": ("Huhn", "Hof"), "a cow.": ("Kuh",)}
+    sentences = translate(page, "known. a cat. a dog. a hen. a cow.")
+    doubt = "May be wrong: good with a probability of"
+    titles = [
+        "From the translation memory or a correction",
+        f"{doubt} 37%",
+        "",
+        f"Lacks the terms “Huhn”, “Hof”, which did not fit. {doubt} 20%",
+        "Lacks the term “Kuh”, which did not fit",
+    ]
+    assert [each.get_attribute("title") for each in sentences.all()] == titles
+    for mark, count in {"remembered": 1, "doubtful": 2, "lacking": 2}.items():
+        expect(page.locator(f".sentence.{mark}")).to_have_count(count)
+    for legend in legends:
+        expect(legend).to_be_visible()
 
 
 def test_doubtful_sentences_of_files_are_marked_if_the_box_is_checked(open_page, translator):
-    expect(open_page().get_by_label("Mark doubtful")).to_be_hidden()
     translator.card.calibration = "of a model"
     translator.confidences = {"A cat.": 0.4}
     page = open_page()
@@ -1218,7 +1087,7 @@ def test_doubtful_sentences_of_files_are_marked_if_the_box_is_checked(open_page,
     page.reload()
     expect(box).to_be_checked()
     with page.expect_download() as download:
-        open_file(page, "cat.docx", archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>"))
+        open_file(page, "cat.docx", LETTER)
     assert "commentRangeStart" in content_of("docx", download.value.path().read_bytes())
     expect(page.locator("#finished")).to_contain_text("1 sentence marked as doubtful")
 
@@ -1393,20 +1262,28 @@ def test_the_language_of_a_sentence_is_asked_if_there_are_several(open_page, tra
     assert [correction.direction for correction in corrections.all()] == [directions[1]]
 
 
-def test_nothing_is_said_of_corrections_without_them(page):
+def test_nothing_is_shown_that_needs_more_than_a_model(page, translator):
+    for name in ("Language of the translation", "Terminology", "Mark doubtful"):
+        expect(page.get_by_label(name)).to_be_hidden()
+    facts = page.locator("#model")
+    expect(facts).to_contain_text("1.2\xa0million\xa0parameters")
+    expect(facts).to_be_hidden()
+    page.get_by_text("Model", exact=True).click()
+    expect(facts).to_be_visible()
     translate(page).first.click()
     expect(page.locator("#choices legend")).to_be_visible()
     expect(page.get_by_role("button", name="Save correction")).to_be_hidden()
     expect(page.locator("#sentence")).not_to_contain_text("similar", ignore_case=True)
     page.locator(".entry [role=textbox]").first.press("Control+Enter")
     expect(page.locator("#sentence .error")).to_have_text("")
+    assert not any(isinstance(call, tuple) for call in translator.calls), "no attention is computed"
 
 
 def test_a_translation_is_listed_once(open_page, translator):
     rows = [("a", -0.5), ("b", -0.6), ("a", -0.7)]
     translator.translate = lambda texts: [[translation(text, s, 2 * s) for text, s in rows]]
     page = open_page()
-    translated(page)
+    translate(page).first.click()
     entries = page.locator("#choices .entry")
     expect(entries).to_have_count(2)
     expect(entries.first).to_contain_text("\N{MINUS SIGN}0.500")

@@ -202,13 +202,7 @@ def test_any_name_where_all_are_allowed():
         check_sender({"Host": "translate.example", "Origin": "http://other.example"}, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("timeout", math.inf),
-        ("max_sentences", 0),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [("timeout", math.inf), ("max_sentences", 0)])
 def test_limits(name, value):
     with refused(name, shown(value)):
         Limits(**{name: value})
