@@ -18,11 +18,7 @@ from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.opening import open_model
 from pipelines import background_learning
 from pipelines.adaptation import opened_adaptation
-from pipelines.background_learning import (
-    IDLE_SECONDS,
-    BackgroundLearner,
-    learning_in_background,
-)
+from pipelines.background_learning import IDLE_SECONDS, BackgroundLearner, learning_in_background
 from tests.program_fixtures import PAIRS
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")

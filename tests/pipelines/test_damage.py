@@ -136,15 +136,15 @@ def snapshot(folder):
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
-def damaged_copies(folder, tmp_path, share):
-    """Copies of a data directory in which one file is damaged each: (what is damaged, copy).
+SHARE = 0.2  # of all damages is drawn at random
 
-    Of all damages, a share is drawn at random.
-    """
+
+def damaged_copies(folder, tmp_path):
+    """Copies of a data directory in which one file is damaged each: (what is damaged, copy)."""
     generator = np.random.default_rng(1)
     for name, content in contents(folder).items():
         for change, damaged in mutations(content, name.endswith(".json"), generator):
-            if generator.random() >= share:
+            if generator.random() >= SHARE:
                 continue
             copy = shutil.copytree(folder, tmp_path / "data")
             (copy / "notes.txt").write_text("mine")
@@ -163,11 +163,10 @@ def read(data_dir):
     return found
 
 
-@pytest.mark.parametrize("share", [0.2, pytest.param(0.6, marks=pytest.mark.slow)])  # takes seconds
-def test_any_damage_is_one_line_or_changes_nothing(run, sound, tmp_path, share):
+def test_any_damage_is_one_line_or_changes_nothing(run, sound, tmp_path):
     expected = read(sound)
     refusals = {read: 0, run: 0}
-    for damage, data_dir in damaged_copies(sound, tmp_path, share):
+    for damage, data_dir in damaged_copies(sound, tmp_path):
         before = snapshot(data_dir)
         for use in refusals:
             try:
@@ -180,7 +179,7 @@ def test_any_damage_is_one_line_or_changes_nothing(run, sound, tmp_path, share):
             else:
                 assert found == expected if use is read else found["up_to_date"], damage
             assert snapshot(data_dir) == before, damage
-    assert min(refusals.values()) > 20 * share
+    assert min(refusals.values()) > 20 * SHARE
 
 
 def test_a_sound_data_set_may_be_read_only(run, data_dir):

@@ -106,10 +106,7 @@ class TestFiles:
             )
 
     def test_a_direction_without_training_data_is_refused(self, files):
-        splits = {
-            "train": (files("a.en"), files("a.de")),
-            "test": (files("b.de"), files("b.en")),
-        }
+        splits = {"train": (files("a.en"), files("a.de")), "test": (files("b.de"), files("b.en"))}
         with refused("test_source", "de-en"):
             source_of_files(splits, {"train": ["de"], "test": ["en"]})
 

@@ -197,9 +197,8 @@ def data_of(folder):
     return files, read_metadata(folder).splits["train"]
 
 
-@pytest.mark.parametrize("cores", [1, 3])
-def test_the_data_set_is_that_of_the_cleaned_text(tmp_path, small_blocks, monkeypatch, cores):
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+def test_the_data_set_is_that_of_the_cleaned_text(tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     pairs, test = messy(600), messy(20, seed=4)
     source = source_of(tmp_path / "messy", pairs[:200], pairs[200:], test=test)
     result = prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, **RULES))
@@ -265,8 +264,6 @@ def test_weights_of_another_number_of_files_are_refused_before_they_are_read(tmp
 
 def test_the_largest_weight_is_accepted():
     assert SelectionConfig(weights=[0, 1000]).weights == [0, 1000]
-    with refused("weights[1]", 1000.5):
-        SelectionConfig(weights=[0, 1000.5])
 
 
 @pytest.mark.parametrize(
@@ -280,7 +277,7 @@ def test_the_largest_weight_is_accepted():
         ({"script_share": 0.9}, "script_share", "0.9"),
         ({"length_unit": "characters"}, "length_unit", "characters"),
         ({"length_unit": "characters", "scripts": ["Latin"] * 2}, "length_unit", "characters"),
-        ({"weights": [1, 5000]}, "weights[1]", "5000"),
+        ({"weights": [0, 1000.5]}, "weights[1]", "1000.5"),
         ({"weights": [0.0, 0.0]}, "weights", "[0.0, 0.0]"),
         ({"length_limits": [9, 3]}, "length_limits", "[9, 3]"),
         ({"scripts": ["Latin", "Greek}|."]}, "scripts[1]", "Greek}|."),

@@ -68,37 +68,13 @@ class TestLines:
     @pytest.mark.parametrize(
         ("name", "content", "argument", "received", "place"),
         [
-            (
-                "t",
-                b"a\nb\xff\n",
-                None,
-                "byte 0xff at column 2",
-                "t:2",
-            ),
+            ("t", b"a\nb\xff\n", None, "byte 0xff at column 2", "t:2"),
             ("t", "a\n".encode("utf-16-be"), None, "NUL character", "t:1"),
             ("t", b"a\n\x00\x01\n", None, "NUL character", "t:2"),
-            (
-                "t.gz",
-                b"plain\n",
-                "train_source",
-                "t.gz, broken after line 0",
-                None,
-            ),
-            (
-                "t.gz",
-                gzip.compress(b"x\n" * 9, mtime=0)[:-6],
-                "train_source",
-                "line 9",
-                None,
-            ),
+            ("t.gz", b"plain\n", "train_source", "t.gz, broken after line 0", None),
+            ("t.gz", gzip.compress(b"x\n" * 9, mtime=0)[:-6], "train_source", "line 9", None),
             ("t.gz", gzip.compress(b"", mtime=0), "train_source", "t.gz", None),
-            (
-                "t",
-                gzip.compress(b"x\n", mtime=0),
-                "train_source",
-                "t",
-                None,
-            ),
+            ("t", gzip.compress(b"x\n", mtime=0), "train_source", "t", None),
         ],
     )
     def test_files_that_are_not_text_are_named(
@@ -286,12 +262,7 @@ class TestTfds:
         ("name", "languages", "argument", "received"),
         [
             ("no_such_set", ("en", "de"), "dataset", "tfds:no_such_set"),
-            (
-                "tiny_translation/x",
-                ("en", "de"),
-                "dataset",
-                "tfds:tiny_translation/x",
-            ),
+            ("tiny_translation/x", ("en", "de"), "dataset", "tfds:tiny_translation/x"),
             ("tiny_translation:9.0.0", ("en", "de"), "dataset", "tfds:tiny_translation:9.0.0"),
             ("", ("en", "de"), "dataset", "tfds:"),
             ("tiny_translation", ("fr", "de"), "source_language", "'fr'"),
@@ -299,19 +270,9 @@ class TestTfds:
             ("tiny_translation", ("en", "en"), "target_language", "'en'"),
             ("tiny_numbers", ("en", "de"), "dataset", "label"),
             ("tiny_test_only", ("en", "de"), "dataset", "test"),
-            (
-                "tiny_unequipped",
-                ("en", "de"),
-                "dataset",
-                "some_parser",
-            ),
+            ("tiny_unequipped", ("en", "de"), "dataset", "some_parser"),
             ("tiny_offline", ("en", "de"), "tfds_data_dir", "127.0.0.1:9"),
-            (
-                "tiny_unreachable",
-                ("en", "de"),
-                "tfds_data_dir",
-                "no route to host",
-            ),
+            ("tiny_unreachable", ("en", "de"), "tfds_data_dir", "no route to host"),
         ],
     )
     def test_what_tfds_lacks_is_named(self, tfds_dir, name, languages, argument, received):

@@ -79,24 +79,6 @@ def test_a_run_begins_with_the_weights_and_the_model_of_another(
         np.testing.assert_array_equal(one, same)
 
 
-@pytest.mark.slow  # a training
-def test_what_is_frozen_stays_that_of_the_model_before(untrained, prepared, tmp_path):
-    loop = LoopConfig(train_steps=1)
-    with refused("freeze", "zzz"):
-        train_on(prepared, tmp_path, settings={"freeze": "zzz"}, init_from=untrained, loop=loop)
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
-    # Nothing is trained but the decoder, so the encoder stays what it was.
-    settings = {"tokens_per_batch": 256, "freeze": "embedding,encoder"}
-    train_on(prepared, tmp_path, settings=settings, init_from=untrained, loop=loop)
-    before, after = restore(untrained).model, restore(tmp_path).model
-    for one, same in zip(before.encoder.weights, after.encoder.weights, strict=True):
-        np.testing.assert_array_equal(one, same)
-    assert any(
-        np.any(one != other)
-        for one, other in zip(before.decoder.weights, after.decoder.weights, strict=True)
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "argument", "received"),
     [
@@ -140,24 +122,19 @@ def test_learned_positions_for_the_sentences_of_all_splits(longest_test, tmp_pat
     train_on(data_dir, tmp_path / "model", "tiny", {**settings, "max_positions": longest})
 
 
-@pytest.mark.slow  # a training
-def test_as_many_learned_positions_as_the_longest_sentence_has_ids(prepared, tmp_path):
+@pytest.mark.slow  # another model is traced
+@pytest.mark.parametrize("missing", [0, 1])
+def test_evaluation_with_learned_positions_for_the_longest_sentence(prepared, tmp_path, missing):
     longest = max(info.longest for info in read_metadata(prepared).splits.values())
-    settings = {**SMALL, "positions": "learned", "max_positions": longest}
-    loop = LoopConfig(train_steps=1)
-    assert train_on(prepared, tmp_path / "model", "tiny", settings, loop=loop)["step"] == 1
-    translator = load(tmp_path / "model", beam_size=1, n_best=1)
-    scores = evaluate_on(DataSet.open(prepared), translator, EvaluationConfig(limit=1))
-    assert np.isfinite(scores["perplexity"])
-
-
-def test_evaluation_on_sentences_longer_than_the_learned_positions(longest_test, tmp_path):
-    data_dir, longest = longest_test
-    learned = {"positions": "learned", "max_positions": longest - 1}
-    model_dir = make_model_dir(data_dir, tmp_path / "model", {1: (1, 1)}, **learned)
-    translator = load(model_dir, beam_size=1, n_best=1)
-    with refused("test", longest, about=f"at most {longest - 1}"):
-        evaluate_on(DataSet.open(data_dir), translator)
+    learned = {"positions": "learned", "max_positions": longest - missing}
+    model_dir = make_model_dir(prepared, tmp_path / "model", {1: (1, 1)}, **learned)
+    translator, data = load(model_dir, beam_size=1, n_best=1), DataSet.open(prepared)
+    if missing:
+        with refused("test", longest, about=f"at most {longest - 1}"):
+            evaluate_on(data, translator)
+    else:
+        scores = evaluate_on(data, translator, EvaluationConfig(limit=1))
+        assert np.isfinite(scores["perplexity"])
 
 
 def exhausted(error):

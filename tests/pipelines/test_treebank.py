@@ -45,8 +45,9 @@ def test_pairs_are_words_and_the_tokens_of_the_cleaned_tree(files):
     assert survey.symbols == brackets + tags  # those of training alone
 
 
-@pytest.mark.parametrize("words", ["xx", "tags", "keep"])
-@pytest.mark.parametrize("unaries", ["keep", "collapse"])
+@pytest.mark.parametrize(
+    ("words", "unaries"), [("xx", "keep"), ("tags", "collapse"), ("keep", "keep")]
+)
 def test_a_data_directory_has_one_id_for_each_symbol(files, tmp_path, words, unaries):
     way = Linearisation(words, unaries)
     result = make(files, tmp_path / "data", way)
