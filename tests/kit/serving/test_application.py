@@ -340,6 +340,7 @@ def test_sentences_and_short_documents_share_a_call(translator):
         {"q": "A cat. A dog.", **LIBRE},
         {"q": ["A cow.", "A cat."], **LIBRE},
         {"text": "two"},
+        {"q": "<p>A hen.</p>", **LIBRE, "format": "html"},  # which is not read like the others
     ]
 
     async def scenario(client, service):
@@ -360,9 +361,11 @@ def test_sentences_and_short_documents_share_a_call(translator):
         assert [answers[index]["translations"] for index in (0, 3)] == [[[BEST]]] * 2
         first, *joint = translator.calls
         assert first == ["first"]
-        assert sorted(map(sorted, joint)) == [["A cat.", "A cow.", "A dog."], ["one", "two"]]
+        assert answers[4] == {"translatedText": f"<p>{best}</p>"}
+        together = [["A cat.", "A cow.", "A dog."], ["A hen."], ["one", "two"]]
+        assert sorted(map(sorted, joint)) == together
         assert service.calls.joint.calls == 2
-        assert (service.sentences, service.documents) == (6, 3), "equal sentences count once"
+        assert (service.sentences, service.documents) == (7, 4), "equal sentences count once"
 
     served(translator, scenario)
 

@@ -424,7 +424,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.PDF"), "as .docx, or its text as .txt", '"a.PDF"'),
         (lambda: file_form(b"%PDF-1.7"), "cat.txt must be text; open it", "a PDF"),
         (lambda: file_form(target="fr"), 'target must be "de"', '"fr"'),
-        (lambda: file_form(review_below="1.5"), "review_below", "1.5"),
+        (lambda: file_form(review_below="1.5"), "review_below must be from 0 to below 1", "1.5"),
         (lambda: file_form(review_below="half"), "review_below", "half"),
         (lambda: file_form(review_below="0.5"), "used with a model that has", "0.5"),
         (lambda: file_form(b"PK", "a.docx"), "archive", "not a zip file"),
