@@ -127,17 +127,15 @@ def test_size_and_no_addresses():
 
 
 @pytest.mark.slow  # a browser
-def test_opens_with_one_head_of_the_last_cross_attention(open_page):
+def test_every_weight_is_there(open_page):
     page = open_page()
-    assert lines(page) == 2, "head 2 of layer 2 is the sharpest"
+    assert page.inner_text("h1") == TEXT
+    assert lines(page) == 2, "head 2 of layer 2 is the sharpest, and opens"
     assert page.inner_text("#caption") == "Cross-attention, layer 2 of 2, head 2 of 2."
     assert page.locator("#heads :checked").get_attribute("value") == "1"
     assert page.locator("#overview [aria-pressed=true]").all_inner_texts() == ["2.2"]
-
-
-@pytest.mark.slow  # a browser
-def test_every_weight_is_there(open_page):
-    page = open_page()
+    page.hover(word("queries", 2))
+    assert numbers(page, "keys") == {"·": "1.00"}
     encoder_heads(page, 1, 2)
     page.hover(word("queries", 1))
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
@@ -150,12 +148,8 @@ def test_every_weight_is_there(open_page):
     page.hover(word("keys", 4))
     wanted = {"Recht": "0.50", "</s>": "0.50"}
     assert (numbers(page, "keys"), numbers(page, "queries")) == ({}, wanted)
-    page.click(tile(2, 2))
-    page.hover(word("queries", 2))
-    assert numbers(page, "keys") == {"·": "1.00"}
     page.hover("h1")
-    assert numbers(page, "keys") == {}
-    assert page.inner_text("h1") == TEXT
+    assert numbers(page, "queries") == {}
 
 
 @pytest.mark.slow  # a browser

@@ -142,8 +142,7 @@ def test_all_heads_are_the_weights_with_words(view):
 
 
 @pytest.mark.parametrize(
-    ("kind", "title"),
-    [("encoder", "encoder\nself-attention"), ("cross", "cross-attention")],
+    ("kind", "title"), [("encoder", "encoder\nself-attention"), ("cross", "cross-attention")]
 )
 def test_all_heads_have_titles(view, kind, title, monkeypatch):
     written = []

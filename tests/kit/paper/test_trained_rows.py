@@ -236,7 +236,7 @@ def test_no_rows():
 
 def test_sizes_by_hand():
     assert reduced_settings("base", 2, 8) == {
-        **{"num_layers": 3, "d_model": 64, "d_ff": 256, "d_k": 8, "d_v": 8},
+        **{"num_layers": 3, "d_model": 64, "d_ff": 256, "d_k": 8, "d_v": 8}
     }
     assert reduced_settings("C5", 2, 8)["d_model"] == 128
     assert reduced_settings("A4", 1, 16)["d_k"] == 1

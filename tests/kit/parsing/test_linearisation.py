@@ -164,10 +164,7 @@ def test_hundreds_of_open_brackets_do_no_harm():
 
 @pytest.mark.parametrize(
     ("options", "argument", "received"),
-    [
-        ({"words": "pos"}, "words", "pos"),
-        ({"unaries": "drop"}, "unaries", "drop"),
-    ],
+    [({"words": "pos"}, "words", "pos"), ({"unaries": "drop"}, "unaries", "drop")],
 )
 def test_unknown_options(options, argument, received):
     with refused(argument, received):
