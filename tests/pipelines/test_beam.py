@@ -93,21 +93,14 @@ def test_a_source_that_is_not_of_files(tmp_path):
     assert contents(tmp_path / "local") == contents(tmp_path / "beam")
 
 
-def test_pairs_that_are_selected(source, tmp_path):
+def test_pairs_that_are_selected_and_augmented(source, tmp_path):
     selection = {"length_limits": [3, 3], "weights": [1.5, 0.5, 2]}
-    config = PreparationConfig(vocab_size=290, max_length=40, **selection)
+    shares = {"upper": 0.2, "typos": 0.3, "words": 0.1}
+    config = PreparationConfig(vocab_size=330, max_length=40, augment=shares, **selection)
     for name, write_training in (("local", None), ("beam", training_writer([]))):
         prepare(source, tmp_path / name, config, write_training)
     assert contents(tmp_path / "local") == contents(tmp_path / "beam")
     assert len(contents(tmp_path / "beam")) > 6  # several shards
-
-
-def test_pairs_that_are_augmented(source, tmp_path):
-    shares = {"upper": 0.2, "typos": 0.3, "words": 0.1}
-    config = PreparationConfig(vocab_size=330, max_length=40, augment=shares)
-    for name, write_training in (("local", None), ("beam", training_writer([]))):
-        prepare(source, tmp_path / name, config, write_training)
-    assert contents(tmp_path / "local") == contents(tmp_path / "beam")
 
 
 @pytest.mark.parametrize("name", ["write_block", "write_shard"])
