@@ -61,24 +61,45 @@ def browser():
         yield driver.chromium.launch(executable_path=CHROMIUM, timeout=120_000)
 
 
+@pytest.fixture(scope="module")
+def tab(browser):
+    """A tab for one test after the other: to open one takes longer than to load the page.
+
+    The page keeps texts and settings by its address, which has another port in every test.
+    """
+    with browser.new_page() as page:
+        yield page
+
+
 @pytest.fixture
-def open_page(browser, translator):
+def open_page(browser, tab, translator):
     """Opens the page; that nothing failed or came from elsewhere is checked at the end."""
+
+    def note_fault(error):
+        faults.append(str(error))
+
+    def note_request(request):
+        requested.append(request.url)
+
+    def opened(terminologies=None, corrections=None, **options):
+        url = stack.enter_context(serving(translator, terminologies, corrections))
+        page = stack.enter_context(browser.new_page(**options)) if options else tab
+        page.set_default_timeout(60_000)
+        for event, note in (("pageerror", note_fault), ("request", note_request)):
+            page.on(event, note)
+            stack.callback(page.remove_listener, event, note)
+        stack.callback(page.unroute_all)
+        own.append(url)
+        page.goto(url)
+        return page
+
+    faults, requested, own = [], [], ["data:", "about:"]
     with contextlib.ExitStack() as stack:
-
-        def opened(terminologies=None, corrections=None, **options):
-            url = stack.enter_context(serving(translator, terminologies, corrections))
-            page = stack.enter_context(browser.new_page(**options))
-            page.set_default_timeout(60_000)
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            page.on("request", lambda request: asked.append((request.url, url)))
-            page.goto(url)
-            return page
-
-        faults, asked = [], []
         yield opened
-        assert faults == []
-        assert all(address.startswith((url, "data:")) for address, url in asked)
+        tab.goto("about:blank")
+        tab.set_viewport_size({"width": 1280, "height": 720})
+    assert faults == []
+    assert all(address.startswith(tuple(own)) for address in requested)
 
 
 @pytest.fixture
