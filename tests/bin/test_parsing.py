@@ -62,11 +62,11 @@ def test_evaluation_by_brackets_with_the_settings_of_the_paper(call_program, tra
     assert json.loads((model / "evaluation-test.json").read_text())["f1"] == 100.0
 
 
-def test_translation_gives_scored_trees_over_the_words_of_each_line(run_program, trained):
+def test_translation_gives_scored_trees_over_the_words_of_each_line(call_program, trained):
     _, model = trained
     text = "the cat barks\n\nthe (cat) sleeps" + " the" * 60 + "\n"
     arguments = [f"--model_dir={model}", "--n_best=4", "--scores", "--beam_size=5"]
-    done = run_program("translate", *arguments, stdin=text.encode())
+    done = call_program("translate", *arguments, stdin=text.encode())
     assert done.code == 0, done.errors
     rows = [line.split("\t") for line in done.output.splitlines()]
     first, blank, last = ([row[1:] for row in rows if row[0] == number] for number in "123")

@@ -79,7 +79,7 @@ def test_every_line_runs(commands, load_program, tmp_path):
             assert result["sentences"] == len(SENTENCES) * 3
             assert result["paper_bleu"] >= 0
     assert {path.parent.name for path in tmp_path.glob("*/*/evaluation-test.json")} == {
-        *("base", "big"),
+        *("base", "big")
     }
 
 

@@ -142,10 +142,7 @@ def test_half_copied_export(call_program, exported, tmp_path):
                 prefix="--",
             ),
         ),
-        (
-            ["--host=0.0.0.0", "--max_file_bytes=9"],
-            Limits(max_file_bytes=9, prefix="--"),
-        ),
+        (["--host=0.0.0.0", "--max_file_bytes=9"], Limits(max_file_bytes=9, prefix="--")),
     ],
 )
 def test_limits_of_a_server_for_its_own_machine(call_program, exported, monkeypatch, flags, wanted):

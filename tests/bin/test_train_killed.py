@@ -11,13 +11,13 @@ import pytest
 
 from keras_transformer.core.training.checkpoint_weights import read_checkpoint
 from keras_transformer.core.training.checkpoints import CheckpointStore
+from tests.bin.training_log import PATIENCE, events_of, wait_for_step
 from tests.program_fixtures import SEED
 from tests.refusals import check_line
 from tests.small_text import write_small_text
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 150, 7  # of the run, and between checkpoints
-PATIENCE = 300  # seconds, on a machine under load
 
 # Runs a program, and kills it in the midst of its n-th checkpoint: what the files then hold is
 # half of the data, and no index.
@@ -78,29 +78,9 @@ def errors_of(model_dir):
     return model_dir.with_name(f"{model_dir.name}.stderr")
 
 
-def log(model_dir):
-    """The events of a run that may be under way."""
-    path = model_dir / "training_log.jsonl"
-    lines = path.read_text().split("\n")[:-1] if path.exists() else []
-    return [json.loads(line) for line in lines]
-
-
-def wait_for_step(process, model_dir, step):
-    """Returns when the log has come to `step`; False where the process ended before."""
-    for _ in range(PATIENCE * 50):
-        if any(line["step"] >= step for line in log(model_dir)):
-            return True
-        try:
-            process.wait(0.02)
-            return False
-        except subprocess.TimeoutExpired:
-            pass
-    raise AssertionError(f"no step {step} in time: {(model_dir / 'stderr').read_text()}")
-
-
 def signal_at(process, model_dir, step, number, milliseconds):
     """Sends a signal some milliseconds after a step; returns the exit code and what was printed."""
-    assert wait_for_step(process, model_dir, step)
+    wait_for_step(process, model_dir, step)
     try:
         process.wait(milliseconds / 1000)
     except subprocess.TimeoutExpired:
@@ -120,7 +100,7 @@ def curves(model_dir):
     names = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
     return {
         (line["event"], line["step"]): tuple(line.get(name) for name in names)
-        for line in log(model_dir)
+        for line in events_of(model_dir)
         if line["event"] in ("training", "validation")
     }
 
@@ -145,7 +125,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert half.exists() and not half.with_name(half.stem + ".index").exists()
     # Told to end, as by a scheduler; meanwhile nobody else may train there.
     process = start(parts)
-    assert wait_for_step(process, parts, complete + 10)
+    wait_for_step(process, parts, complete + 10)
     code, output = signal_at(process, parts, 0, signal.SIGTERM, rng.random() * 9)
     assert code == 0, errors_of(parts).read_text()
     stopped = json.loads(output.splitlines()[-1])
@@ -165,7 +145,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert of_parts.items() <= of_whole.items()
     # A validation that SIGTERM has broken off is not made up for.
     assert all(event == "validation" for event, _ in of_whole.keys() - of_parts.keys())
-    steps = [line["step"] for line in log(parts) if line["event"] == "resumed"]
+    steps = [line["step"] for line in events_of(parts) if line["event"] == "resumed"]
     assert steps and steps == sorted(steps)
 
 

@@ -1,6 +1,5 @@
 """bin/train.py as two workers over loopback: one dies, one is told to end, and they resume."""
 
-import contextlib
 import json
 import os
 import re
@@ -13,12 +12,12 @@ import pytest
 
 from keras_transformer.core.training.checkpoint_weights import read_checkpoint
 from keras_transformer.core.training.checkpoints import CheckpointStore
+from tests.bin.training_log import PATIENCE, wait_for_step
 from tests.free_ports import free_addresses
 from tests.refusals import check_line
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 1000, 7  # of the run, and between checkpoints
-PATIENCE = 300  # seconds, on a machine under load
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +73,6 @@ def start_workers(start, tmp_path):
             yield start(tmp_path, *flags, name=f"errors{index}", **environment)
 
     return lambda *more: list(start_workers(*more))
-
-
-def wait_for_step(process, model_dir, step):
-    """Returns when the log has come to a step."""
-    path = model_dir / "training_log.jsonl"
-    for _ in range(PATIENCE * 50):
-        lines = path.read_text().split("\n")[:-1] if path.exists() else []
-        if any(json.loads(line)["step"] >= step for line in lines):
-            return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            raise AssertionError(f"ended before step {step}, with {process.wait(0.02)}")
-    raise AssertionError(f"no step {step} in time")
 
 
 def end(process, errors):
