@@ -40,7 +40,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-plain test-tensorflow test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint race benchmark docs notebooks install clean
+.PHONY: quickstart test test-plain test-tensorflow test-slow test-all test-beam test-marian test-packages commands test-hard $(HARD) lint race benchmark docs notebooks install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -53,8 +53,14 @@ test-plain: install
 test-tensorflow: install
 	$(TEST) -m "not slow and not plain"
 
-test-slow: $(VENV)/.slow $(if $(shell command -v npm),$(VENV)/.web)
+# What the slow tests need is installed; those that need more are skipped.
+SLOW := $(VENV)/.slow $(if $(shell command -v npm),$(VENV)/.web)
+
+test-slow: $(SLOW)
 	$(TEST) -m slow
+
+test-all: $(SLOW) test-plain
+	$(TEST) -m "not plain"
 
 test-beam: $(VENV)/.beam
 	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py

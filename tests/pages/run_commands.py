@@ -6,9 +6,9 @@
 Bash runs the shell blocks of a page in order, in a folder with the files that they name (files.py).
 It runs them as they stand, except that a loop over three seeds takes only one. In that folder,
 `python` starts the program with fewer steps and a smaller model (small.py). Each Python sample runs
-in its own process in the same folder. README and the installation page run in new interpreters, all
-others in processes that have already imported TensorFlow (fork_server.py), two pages at a time. The
-Hugging Face hub is a server on this machine, which has small models under the names of real ones.
+in its own process in the same folder. The installation page runs in new interpreters, all others in
+processes that have already imported TensorFlow (fork_server.py), two pages at a time. The Hugging
+Face hub is a server on this machine, which has small models under the names of real ones.
 Pages that use README's data or models start when it has ended, in a copy of its folder. Commands
 that cannot run here are listed, with the reason.
 """
@@ -34,7 +34,7 @@ SECONDS = 600  # limit for a block
 LANES = 2  # pages at a time
 PORT = 8501  # of the first lane; the others use the next ports
 README = "README"
-REAL_INTERPRETERS = (README, "guides/install")  # pages for new users
+REAL_INTERPRETER = "guides/install"  # the page for new users
 # The pages that take longest. They start first, so that no lane is left with one at the end.
 LONG = (
     *("guides/results", "guides/paper", "guides/existing-model", "guides/library"),
@@ -44,20 +44,14 @@ MADE_BY_README = ("runs/mine", "runs/quickstart")
 MINE, DATA = "runs/mine/model", "runs/mine/data"
 # Page -> folders that its commands read but do not make: copies of folders that README's make.
 COPIES = {
-    "docs/diary": {
-        "runs/multi30k/model": MINE,
-        "runs/multi30k/data": DATA,
-        "runs/mix/model": MINE,
-    },
+    "docs/diary": {"runs/multi30k/model": MINE, "runs/multi30k/data": DATA, "runs/mix/model": MINE},
     "guides/little-data": {"runs/en-de/model": MINE, "runs/de-en/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
     "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
     "guides/search": {"runs/mine/other": MINE},
 }
 # A block with one of these words is not run, and why.
-BLOCKS_NOT_RUN = {
-    "tfds:wmt14_translate": "tests/bin/test_reproduce.py runs it",
-}
+BLOCKS_NOT_RUN = {"tfds:wmt14_translate": "tests/bin/test_reproduce.py runs it"}
 
 
 class Block(NamedTuple):
@@ -126,7 +120,7 @@ def run_in_lanes(
             for copy, original in COPIES.get(page, {}).items():
                 shutil.copytree(place / original, place / copy)
             environment = {"COMMANDS_PORT": str(port)}
-            if page not in REAL_INTERPRETERS:
+            if page != REAL_INTERPRETER:
                 environment[fork_server.VARIABLE] = str(server)
             try:
                 run_page(page, place, known[page], environment)
@@ -155,8 +149,7 @@ def uses_readme(page: str, blocks: list[Block]) -> bool:
 def pages() -> dict[str, list[Block]]:
     """Returns the blocks of every page that has any, README first."""
     found = {README: blocks_of(ROOT / "README.md")}
-    found["CONTRIBUTING"] = blocks_of(ROOT / "CONTRIBUTING.md")
-    # The other pages of the reference have no commands.
+    # CONTRIBUTING has targets of make; the other pages of the reference have no commands.
     for pattern in ("diary.md", "guides/*.md", "reference/formats.md"):
         for file in sorted((ROOT / "docs").glob(pattern)):
             found[f"{file.parent.name}/{file.stem}"] = blocks_of(file)

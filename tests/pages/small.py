@@ -70,6 +70,10 @@ SAMPLES = (
     (r"train_steps=\d+", "train_steps=2"),
 )
 TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
+# Tracing graphs takes most of an export's time: those of other SavedModels than README's, which the
+# pages serve and load, have the graphs for translating. Arguments of exports that stay as they are:
+WHOLE_EXPORTS = ("--format=", "--signatures=", "--export_dir=runs/mine/export")
+SIGNATURES = "--signatures=search_ids,aligned_search_ids,align_ids"
 # Further arguments that make a program small; charts stay in the page's folder.
 FURTHER = {
     "quickstart.py": ["--text_dir=sample_text", "--train_steps=2"],
@@ -163,6 +167,8 @@ def smaller(arguments: Sequence[str]) -> list[str]:
             found += [f"--config={setting}" for setting in TINY]
         if "--strategy=mirrored" in found:  # there may be no GPU
             found.append("--replicas=2")
+    if program == "export.py" and not any(word.startswith(WHOLE_EXPORTS) for word in found):
+        found.append(SIGNATURES)
     if program == "prepare_data.py" and not any("--vocab" in word for word in found):
         found.append(f"--vocab_size={vocab_size}")
     return found + FURTHER.get(program, [])
