@@ -19,11 +19,6 @@ def test_keeps_the_right_share_and_the_mean(rate):
     assert abs((kept[1:] & kept[:-1]).mean() - (1 - rate) ** 2) < 0.003
 
 
-def test_a_rate_of_one_drops_every_element():
-    outputs = Dropout(1.0)(np.ones((1000, 1000), "float32"), training=True)
-    assert not np.any(ops.convert_to_numpy(outputs))  # a draw of 16 bits would keep some 15
-
-
 @pytest.mark.parametrize("noise_shape", [(None, 1, 6), [7, None, 1]])
 def test_elements_that_are_dropped_together(noise_shape):
     layer = Dropout(0.5, noise_shape=noise_shape)
@@ -63,10 +58,11 @@ def test_does_nothing_outside_training_or_at_rate_0():
     assert Dropout(0.0).variables == []
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.999_999])
-def test_a_rate_of_about_1_keeps_about_nothing(rate):
-    outputs = ops.convert_to_numpy(Dropout(rate)(np.ones((40, 50), "float32"), training=True))
-    assert (outputs != 0).mean() <= 0.001
+@pytest.mark.parametrize(("rate", "most_kept"), [(1.0, 0), (0.999_999, 0.001)])
+def test_a_rate_of_about_1_keeps_about_nothing(rate, most_kept):
+    outputs = Dropout(rate)(np.ones((1000, 1000), "float32"), training=True)
+    # A draw of 16 bits would keep some 15 elements.
+    assert np.mean(ops.convert_to_numpy(outputs) != 0) <= most_kept
 
 
 def test_gradient_goes_through_kept_elements_only():

@@ -17,33 +17,29 @@ def randomize(layer, seed=0):
         variable.assign(rng.normal(size=variable.shape))
 
 
-@pytest.mark.parametrize("activation", numpy_reference.ACTIVATIONS)
-def test_feed_forward_equals_numpy(activation):
-    layer = FeedForward(12, activation=activation)
+PLAIN = (FeedForward, numpy_reference.feed_forward)
+PLAIN_WEIGHTS = ("inner/kernel", "inner/bias", "outer/kernel", "outer/bias")
+GATED = (GatedFeedForward, numpy_reference.gated_feed_forward)
+GATED_WEIGHTS = ("gate/kernel", "inner/kernel", "outer/kernel")
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "activation"),
+    [
+        *((PLAIN, PLAIN_WEIGHTS, activation) for activation in numpy_reference.ACTIVATIONS),
+        (GATED, GATED_WEIGHTS, "swish"),
+        (GATED, GATED_WEIGHTS, "gelu"),
+    ],
+)
+def test_feed_forward_equals_numpy(kind, names, activation):
+    make_layer, reference = kind
+    layer = make_layer(12, activation=activation)
     layer.build((2, 3, 8))
     randomize(layer)
     x = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
-    assert [v.path for v in layer.trainable_variables] == [
-        f"{layer.name}/{name}"
-        for name in ("inner/kernel", "inner/bias", "outer/kernel", "outer/bias")
-    ]
+    assert [v.path for v in layer.trainable_variables] == [f"{layer.name}/{name}" for name in names]
     weights = [ops.convert_to_numpy(v) for v in layer.trainable_variables]
-    expected = numpy_reference.feed_forward(x, *weights, numpy_reference.ACTIVATIONS[activation])
-    np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("activation", ["swish", "gelu"])
-def test_gated_feed_forward_equals_numpy(activation):
-    layer = GatedFeedForward(12, activation=activation)
-    layer.build((2, 3, 8))
-    randomize(layer)
-    x = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
-    assert [v.path for v in layer.trainable_variables] == [
-        f"{layer.name}/{name}/kernel" for name in ("gate", "inner", "outer")
-    ]
-    weights = [ops.convert_to_numpy(v) for v in layer.trainable_variables]
-    function = numpy_reference.ACTIVATIONS[activation]
-    expected = numpy_reference.gated_feed_forward(x, *weights, function)
+    expected = reference(x, *weights, numpy_reference.ACTIVATIONS[activation])
     np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
 
 

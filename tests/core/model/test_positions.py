@@ -38,25 +38,6 @@ def test_one_matrix_moves_every_position(offset):
     np.testing.assert_allclose(moved, narrow[start + offset], rtol=0, atol=1e-4)
 
 
-def test_shift_matrix_by_hand():
-    # d_model 4, frequencies 1 and 1/100; a rotation by 2 and one by 0.02 radians.
-    expected = [
-        [-0.416146837, 0.909297427, 0, 0],
-        [-0.909297427, -0.416146837, 0, 0],
-        [0, 0, 0.999800007, 0.019998667],
-        [0, 0, -0.019998667, 0.999800007],
-    ]
-    np.testing.assert_allclose(shift_matrix(2, 4), expected, atol=1e-9)
-
-
-def test_shift_matrices_compose():
-    # Moving by 3 and back is moving nowhere; by 3 and by 4 is moving by 7.
-    np.testing.assert_allclose(shift_matrix(-3, 16) @ shift_matrix(3, 16), np.eye(16), atol=1e-15)
-    np.testing.assert_allclose(
-        shift_matrix(3, 16) @ shift_matrix(4, 16), shift_matrix(7, 16), atol=1e-14
-    )
-
-
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_sinusoids_are_float32_under_any_policy(policy):
     layer = PositionalEncoding(dtype=policy)
@@ -106,6 +87,8 @@ def test_learned_table_has_the_paper_settings():
 def test_other_positions_are_refused():
     with refused("positions", '"relative"'):
         PositionalEncoding("relative")
+    with refused("positions", "rotary", about="added"):
+        PositionalEncoding("rotary").encoding(3, 4)
 
 
 def test_relative_positions_equal_numpy():
@@ -115,21 +98,9 @@ def test_relative_positions_equal_numpy():
     np.testing.assert_array_equal(rotated[0], vectors[0])  # the first is turned by nothing
 
 
-def test_products_of_rotated_vectors_depend_on_distances_alone():
-    query, key = np.random.default_rng(0).normal(size=(2, 1, 8)).astype("float32")
-
-    def product(position_of_query, position_of_key):
-        turned = rotate(query, [position_of_query]), rotate(key, [position_of_key])
-        return float(np.sum(np.asarray(turned[0]) * np.asarray(turned[1])))
-
-    near, far = product(5, 3), product(305, 303)
-    assert abs(near - far) < 1e-4
-    assert abs(near - product(5, 4)) > 1e-2
-
-
 def test_only_sinusoids_need_an_even_width():
     inputs = np.ones((1, 4, 5), "float32")
-    assert PositionalEncoding("rotary")(inputs).shape == (1, 4, 5)
+    np.testing.assert_array_equal(PositionalEncoding("rotary")(inputs), inputs)
     assert PositionalEncoding("learned")(inputs).shape == (1, 4, 5)
     with refused("inputs", 5):
         PositionalEncoding("sinusoidal")(inputs)
@@ -151,13 +122,3 @@ def test_more_positions_than_were_learned_are_refused(positions):
     with pytest.raises(InputError, match=rf"inputs must .* {positions} positions.* Received: 4"):
         layer(keras.Input((4, 8)))
     assert layer(keras.Input((None, 8))).shape == (None, None, 8)
-
-
-def test_rotary_positions_add_nothing_to_embeddings():
-    inputs = np.ones((1, 3, 4), "float32")
-    np.testing.assert_array_equal(PositionalEncoding("rotary")(inputs), inputs)
-
-
-def test_rotary_positions_have_no_vectors_to_add():
-    with refused("positions", "rotary", about="added"):
-        PositionalEncoding("rotary").encoding(3, 4)
