@@ -76,10 +76,6 @@ def test_text_comes_back(learned, text):
     assert learned.decode(ids) == [text]
 
 
-def test_frequent_words_are_one_piece(learned):
-    assert len(learned.encode(["the"])[0]) == 1
-
-
 @pytest.mark.parametrize("text", ["😀 Ж\u2028ñ\x85", "tab\tnul\0", "ﬁ e\u0301 \u00a0", "\r"])
 def test_bpe_spells_what_it_has_never_seen(bpe, text):
     assert bpe.decode(bpe.encode([text])) == [text]
@@ -150,10 +146,8 @@ def test_files_that_are_not_vocabularies_are_named(tmp_path):
     ("first_line", "received"),
     [
         (b"[" * 100_000, "recursion"),
-        (b"[" * 60 + b"]" * 60, "more than 50 levels"),
         (b'["<pad>", 1]', "[1] must be of type str"),
         (b'{"<pad>": 0}', "must be of type list"),
-        (b'["\\ud800"]', "surrogates"),
         (b'["<pad>", "<start>", "</s>", "<unk>"]', "another file"),
     ],
 )
