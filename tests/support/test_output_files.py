@@ -57,11 +57,6 @@ def full(path):
     return rf"\[Errno {errno.ENOSPC}\] .*: '{path}'$"
 
 
-def test_a_full_device_is_named():
-    with pytest.raises(OSError, match=full("/dev/full")):
-        write_lines("/dev/full", ["a line"])
-
-
 @pytest.mark.parametrize("use", ["write", "flush", "nothing"])
 def test_errors_of_the_output_have_its_name(tmp_path, use):
     with pytest.raises(FileNotFoundError), opened_output(str(tmp_path / "out")) as file:
