@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.refusals import refused
-
 ROOT = Path(__file__).resolve().parents[2]
 # Ends in order when it is asked to, as a training does.
 PATIENT = """
@@ -58,11 +56,6 @@ def test_stages_end_or_are_stopped_and_the_next_one_runs(run_stages, tmp_path):
 def test_stages_without_time_are_left_out(run_stages):
     (row,) = run_stages({"one": (60, ["-c", "print()"])}, "--minutes=0.1")
     assert row["stage"] == "one" and "skipped" in row and "exit" not in row
-
-
-def test_unknown_stages(run_stages):
-    with refused("--stages", "two", about="one"):
-        run_stages({"one": (60, [])}, "--stages", "one", "two")
 
 
 @pytest.mark.parametrize("small", [True, False])

@@ -1,12 +1,10 @@
 import json
 import sys
-import time
 import types
 
 import pytest
 
 from keras_transformer.support.errors import InputError
-from tests.refusals import refused
 
 
 @pytest.fixture
@@ -68,24 +66,6 @@ def test_slow_steps_are_fewer(benchmarks, clock):
     assert taken == 3 + 3
 
 
-def test_the_start_of_the_process_is_told_from_the_clock_of_its_ticks(benchmarks, monkeypatch):
-    assert 0 < benchmarks.step_clock.since_start() < time.clock_gettime(time.CLOCK_BOOTTIME)
-    clock = types.SimpleNamespace(CLOCK_BOOTTIME=None, clock_gettime=lambda _: 0.0)
-    clock.monotonic = lambda: benchmarks.step_clock.IMPORTED + 7.0
-    monkeypatch.setattr(benchmarks.step_clock, "time", clock)
-    # Lacking that, or where it runs behind, from the import.
-    assert benchmarks.step_clock.since_start() == pytest.approx(7)
-
-
-@pytest.mark.slow  # a training step of its own
-def test_our_step_trains_on_the_whole_batch(benchmarks):
-    work = benchmarks.training.QUICK
-    step = benchmarks.our_step.build(work)
-    first, second = step(), step()
-    assert first.target_tokens == first.source_positions == work.sentences * work.length
-    assert first.skipped == 0 and second.loss != first.loss
-
-
 def test_medians_shares_and_ratios(benchmarks):
     def run(seconds, peak):
         return {"seconds": seconds, "matmul_gigaflops": peak, "peak_megabytes": 100 * seconds}
@@ -118,13 +98,6 @@ def test_engines_that_are_not_there_are_left_out_with_a_word(benchmarks, capsys)
     assert f"{sys.executable} has no opennmt" in capsys.readouterr().err
 
 
-def test_rounds_must_be_positive(benchmarks, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["training.py", "--rounds=0"])
-    with refused("--rounds", "0"):
-        benchmarks.training.main()
-
-
-@pytest.mark.slow  # runs the program
 @pytest.mark.slow  # new interpreters, each with TensorFlow
 def test_the_program_measures_and_prints(benchmarks, monkeypatch, capsys):
     flags = ["--quick", "--rounds=1", "--torch_python=" + sys.executable]
