@@ -48,14 +48,6 @@ def test_perplexity_is_the_mean_over_tokens_not_batches(model, translator):
     assert result["perplexity"] == pytest.approx(np.exp(-total / 7), rel=1e-5)
 
 
-def test_uniform_model_has_the_vocabulary_as_perplexity(model):
-    uniform = Transformer(model.config)
-    uniform.embedding.embeddings.assign(np.zeros(uniform.embedding.embeddings.shape))
-    translator = translator_with(uniform, VocabularyPair(None, None), DecodingConfig())
-    result = perplexity(translator, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
-    assert result["perplexity"] == pytest.approx(10, rel=1e-5)
-
-
 def test_batches_without_rows_count_nothing(translator):
     some = batch([[4, EOS_ID]], [[5, EOS_ID]])
     none = tf.zeros([0, 3], tf.int32), tf.zeros([0, 2], tf.int32)
@@ -71,19 +63,3 @@ def test_a_text_longer_than_the_learned_positions(model):
         perplexity(learned, [batch(long, short)])
     with refused("target", "4", about="at most 3"):
         learned.score_ids(short, long)
-
-
-def test_weights_that_are_not_finite(model):
-    damaged = Transformer(model.config)
-    damaged.embedding.embeddings.assign(np.full((10, 8), np.nan))
-    translator = translator_with(damaged, VocabularyPair(None, None), DecodingConfig())
-    pair = batch([[4, EOS_ID]], [[5, EOS_ID]])
-    with refused("model", "NaN"):
-        translator.score_ids(*pair)
-    with refused("model", "NaN"):
-        perplexity(translator, [pair])
-
-
-def test_no_tokens(translator):
-    with refused("perplexity", "none"):
-        perplexity(translator, [])

@@ -22,19 +22,16 @@ class Translator:
         ]
 
 
-def test_each_alpha_has_the_score_of_its_own_translations():
-    scores = length_penalty.bleu_by_alpha(Translator(), [REFERENCE] * 2, [REFERENCE] * 2)
+def test_one_search_is_scored_for_all_alphas(caplog):
+    """Its progress bar then shows the time that is left for all of them."""
+    caplog.set_level("INFO", logger="absl")
+    translator = Translator()
+    scores = length_penalty.bleu_by_alpha(translator, [REFERENCE] * 2, [REFERENCE] * 2)
     assert tuple(scores) == length_penalty.ALPHAS
     assert scores[1.2] == pytest.approx(100)
     assert max(score for alpha, score in scores.items() if alpha != 1.2) < 100
     assert scores[1.0] == pytest.approx(scores[1.4]) and scores[1.0] > scores[0.8]
 
-
-def test_one_search_is_scored_for_all_alphas(caplog):
-    """Its progress bar then shows the time that is left for all of them."""
-    caplog.set_level("INFO", logger="absl")
-    translator = Translator()
-    length_penalty.bleu_by_alpha(translator, [REFERENCE] * 2, [REFERENCE] * 2)
     assert translator.searches == 1
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "choosing alpha: one search of 2 sentences, scored for 11 values"

@@ -1,13 +1,11 @@
 """What is at a path: each kind of model is recognized once, and refused with one line."""
 
-import json
 import shutil
 import sys
 
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.core.training import model_directory
 from keras_transformer.support.files import json_files
 from keras_transformer.use.store.directory import ModelDirectory
 from keras_transformer.use.store.ensemble import Ensemble
@@ -105,12 +103,3 @@ def test_programs_name_the_other_flag(call_program, untrained, exported, for_ctr
 def test_a_parser_has_a_type(untrained):
     with refused("path", "a translation model", about="parsing"):
         kt.load_parser(untrained)
-
-
-def test_a_damaged_description_names_its_file(untrained, tmp_path):
-    folder = shutil.copytree(untrained, tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text())
-    for name in ("preset", "training", "vocabulary", "max_length"):
-        (folder / "config.json").write_text(json.dumps({**config, name: None}))
-        with refused(name, "null", folder / "config.json"):
-            model_directory.read_description(folder)
