@@ -89,12 +89,6 @@ def test_only_the_adapter_is_trained_and_saved():
     assert changed == {matrix.path for matrix in step.model.trainable_variables}
 
 
-def test_saved_are_all_variables_without_an_adapter():
-    model = Transformer(CONFIG)
-    saved = saved_variables(model, TrainingConfig())
-    assert [id(variable) for variable in saved] == [id(variable) for variable in model.variables]
-
-
 def test_a_part_may_have_no_adapter():
     training = TrainingConfig(lora_rank=2, freeze="encoder,feed_forward")
     step = TrainingStep(CONFIG, training, tf.distribute.get_strategy())

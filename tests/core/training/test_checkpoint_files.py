@@ -2,9 +2,7 @@ import json
 
 import pytest
 
-from keras_transformer.core.training import checkpoint_files
 from keras_transformer.core.training.checkpoint_files import (
-    CheckpointInfo,
     CheckpointRecord,
     Progress,
     StepSums,
@@ -13,7 +11,6 @@ from keras_transformer.core.training.checkpoint_files import (
     weights_digest,
     write_record,
 )
-from keras_transformer.support.files.json_files import read_json
 from tests.refusals import refused
 
 
@@ -41,17 +38,6 @@ def test_records_are_read_as_they_were_written(any_folder):
     assert trained["progress"]["sums"]["loss"] == 2.5
 
 
-def test_a_record_is_read_from_its_file_once(tmp_path, monkeypatch):
-    record = CheckpointRecord("step-7", 7, model="f")
-    write_record(tmp_path / "step-7.json", record)
-    files = []
-    monkeypatch.setattr(
-        checkpoint_files, "read_json", lambda file: files.append(file) or read_json(file)
-    )
-    assert read_record(tmp_path / "step-7") == record
-    assert files == [tmp_path / "step-7.json"]
-
-
 def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
     directory = tmp_path / "checkpoints"
     directory.mkdir()
@@ -64,33 +50,6 @@ def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
     file.write_text("{")
     with refused(None, "step-00000007.*", file, "JSON"):
         read_records(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("sums", "argument", "received"),
-    [
-        ([0.0] * 9, "progress.sums", "[0.0, "),
-        ({"loss": 1.0}, "progress.sums.smoothed_loss", "none"),
-        (dict.fromkeys(StepSums._fields, "x"), "progress.sums.smoothed_loss", '"x"'),
-    ],
-)
-def test_sums_of_another_kind_are_refused(tmp_path, sums, argument, received):
-    progress = {"sums": sums, "summed_steps": 3, "summed_seconds": 1, "validations_since_best": 0}
-    record = {"format_version": 4, "model": "f", "step": 7, "progress": progress}
-    (tmp_path / "step-7.json").write_text(json.dumps(record))
-    with refused(argument, received, tmp_path / "step-7.json"):
-        read_record(tmp_path / "step-7")
-
-
-def test_what_is_not_known_of_weights_is_left_out():
-    assert CheckpointInfo("step-7", 7).to_json() == {"checkpoint": "step-7", "step": 7}
-    whole = CheckpointInfo("average:2", 7, 2, 1.5).to_json()
-    assert whole == {
-        "checkpoint": "average:2",
-        "step": 7,
-        "averaged": 2,
-        "validation_loss": 1.5,
-    }
 
 
 def test_a_digest_is_that_of_the_weights_chosen(tmp_path):

@@ -3,6 +3,7 @@ import errno
 import functools
 import json
 import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ from keras_transformer.core.training import checkpoint_files, checkpoint_weights
 from keras_transformer.core.training.model_directory import (
     ModelDescription,
     create_or_check,
-    read_description,
 )
 from keras_transformer.support.files.paths import RemotePath, remove_folder
 from tests.refusals import check, refused
@@ -57,8 +57,14 @@ def kept_model_dir(tmp_path_factory):
 
 
 @pytest.fixture
-def model_dir(kept_model_dir, any_folder):
+def model_dir(kept_model_dir, tmp_path):
     """A model directory with three checkpoints whose weights are all 1, 2 and 6."""
+    return shutil.copytree(kept_model_dir, tmp_path / "model")
+
+
+@pytest.fixture
+def any_model_dir(kept_model_dir, any_folder):
+    """The same, local or remote."""
     for path in filter(Path.is_file, kept_model_dir.rglob("*")):
         copy = any_folder / "model" / path.relative_to(kept_model_dir)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -76,25 +82,19 @@ def model_dir(kept_model_dir, any_folder):
         ("step-00000001", 1.0),
     ],
 )
-def test_restores_what_was_asked_for(model_dir, checkpoint, value):
-    model, info = checkpoint_weights.restore_model(model_dir, checkpoint)
-    for variable in model.trainable_variables:
-        np.testing.assert_array_equal(variable, value)
+def test_reads_what_was_asked_for(model_dir, checkpoint, value):
+    weights, info = checkpoint_weights.read_checkpoint(model_dir, checkpoint)
+    for weight in weights:
+        if np.issubdtype(weight.dtype, np.floating):  # others are random states
+            np.testing.assert_array_equal(weight, value)
     assert info.step in (1, 2, 3)
-
-
-def test_a_description_that_was_read_is_not_read_again(model_dir):
-    description = read_description(model_dir)
-    (model_dir / "config.json").unlink()
-    model, info = checkpoint_weights.restore_model(model_dir, description=description)
-    np.testing.assert_array_equal(model.trainable_variables[0], 6.0)
-    assert info.to_json() == {"checkpoint": "step-00000003", "step": 3, "validation_loss": 2.0}
 
 
 def test_restores_a_path(model_dir):
     path = str(model_dir / "checkpoints" / "step-00000002")
     model, info = checkpoint_weights.restore_model(model_dir, path)
-    np.testing.assert_array_equal(model.trainable_variables[0], 2.0)
+    for variable in model.trainable_variables:
+        np.testing.assert_array_equal(variable, 2.0)
     assert info.to_json() == {"checkpoint": path, "step": 2, "validation_loss": 1.0}
 
 
@@ -118,13 +118,13 @@ def test_a_mean_of_different_models(model_dir, tmp_path):
         checkpoint_weights.restore_model(model_dir, f"best,{other}")
 
 
-def test_written_average_is_a_checkpoint_of_its_own(model_dir):
-    result = checkpoint_weights.average_checkpoints(model_dir, 2)
+def test_written_average_is_a_checkpoint_of_its_own(any_model_dir):
+    result = checkpoint_weights.average_checkpoints(any_model_dir, 2)
     assert (result.averaged, result.step, result.validation_loss) == (2, 3, 2.0)
-    model, _ = checkpoint_weights.restore_model(model_dir, result.checkpoint)
+    model, _ = checkpoint_weights.restore_model(any_model_dir, result.checkpoint)
     np.testing.assert_array_equal(model.trainable_variables[0], 4.0)
     # It is none of the run's: training resumes from the last step.
-    assert store_of(model_dir).latest.step == 3
+    assert store_of(any_model_dir).latest.step == 3
 
 
 def test_a_directory_remembers_which_weights_to_use(model_dir):
@@ -165,28 +165,17 @@ def test_an_average_of_more_than_there_are_is_of_all_and_says_so(model_dir, capl
     result = checkpoint_weights.average_checkpoints(model_dir, 5)
     path = str(model_dir / "checkpoints" / "average-3-step-00000003")
     assert (result.averaged, result.checkpoint) == (3, path)
-    model, info = checkpoint_weights.restore_model(model_dir, "average:9")
-    np.testing.assert_array_equal(model.trainable_variables[0], 3.0)
+    weights, info = checkpoint_weights.read_checkpoint(model_dir, "average:9")
+    np.testing.assert_array_equal(weights[0], 3.0)
     assert (info.checkpoint, info.averaged) == ("average:3", 3)
     messages = [record.args for record in caplog.records if record.msg.startswith("averaging")]
     assert messages == [(3, 5), (3, 9)]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("d_ff", 5),
-        ("num_heads", 1),
-        ("attention_window", 3),
-        ("activation", "gelu"),
-        ("norm_epsilon", 1e-5),
-        ("positions", "marian"),
-        ("scale_embeddings", False),
-    ],
-)
-def test_a_configuration_of_another_model(model_dir, field, value):
+def test_a_configuration_of_another_model(model_dir):
+    """Also one whose weights have the same shapes."""
     config = json.loads((model_dir / "config.json").read_text())
-    config["model"][field] = value
+    config["model"]["activation"] = "gelu"
     (model_dir / "config.json").write_text(json.dumps(config))
     record = model_dir / "checkpoints" / "step-00000001.json"
     what = (None, "another", model_dir / "config.json", str(record))
@@ -197,7 +186,7 @@ def test_a_configuration_of_another_model(model_dir, field, value):
         checkpoint_weights.average_checkpoints(model_dir, 2)
     store_of(model_dir)
     with refused(*what):
-        checkpoints.CheckpointStore(model_dir, dataclasses.replace(CONFIG, **{field: value}))
+        checkpoints.CheckpointStore(model_dir, dataclasses.replace(CONFIG, activation="gelu"))
 
 
 def test_a_checkpoint_of_another_model_by_its_path(model_dir, tmp_path):
@@ -205,13 +194,6 @@ def test_a_checkpoint_of_another_model_by_its_path(model_dir, tmp_path):
     path = store.path(save(store, 1, 1.0))
     with refused(None, "another", model_dir / "config.json", f"{path}.json"):
         checkpoint_weights.restore_model(model_dir, f"latest,{path}")
-
-
-def test_dropout_is_not_part_of_what_a_model_computes(model_dir):
-    config = json.loads((model_dir / "config.json").read_text())
-    config["model"] |= {"dropout": 0.3, "attention_dropout": 0.2, "activation_dropout": 0.1}
-    (model_dir / "config.json").write_text(json.dumps(config))
-    assert checkpoint_weights.restore_model(model_dir)[1].step == 3
 
 
 def test_keeps_the_last_and_the_best(any_folder):
@@ -237,12 +219,6 @@ def test_best_by_a_score_is_the_highest_and_the_first(any_folder):
     assert [record.step for record in store.records] == [2, 5]
     assert store_of(any_folder).best.step == 2  # a reader need not be told
     assert checkpoints.CheckpointStore(any_folder, best_metric="loss").best.step == 5
-
-
-def test_best_needs_a_validation_loss(tmp_path):
-    store = store_of(tmp_path)
-    save(store, 1, 1.0)
-    assert store.best is None
 
 
 def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
@@ -308,18 +284,15 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(
     ("content", "argument", "received", "about"),
     [
         ("", None, "", "JSON"),
-        ("[]", None, "[]", "dict"),
-        ("{}", "format_version", "None", "4"),
         ('{"format_version": 3}', "format_version", "3", "4"),
-        ('{"format_version": 4}', "step", "none", "given"),
         ('{"format_version": 4, "step": 1}', "model", "none", "given"),
     ],
 )
-def test_records_that_are_none(any_folder, content, argument, received, about):
-    (any_folder / "checkpoints").mkdir()
-    (any_folder / "checkpoints" / "step-00000001.json").write_text(content)
+def test_records_that_are_none(tmp_path, content, argument, received, about):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-00000001.json").write_text(content)
     with refused(argument, received, "step-00000001.json", about):
-        store_of(any_folder)
+        store_of(tmp_path)
 
 
 def truncate(path):
@@ -344,13 +317,13 @@ def halve_index(path):
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, remove_data, halve_index])
-def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, caplog):
-    store = store_of(any_folder)
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path, damage, caplog):
+    store = store_of(tmp_path)
     for step in (1, 2, 3):
         save(store, step, float(step))
-    damage(any_folder / "checkpoints" / "step-00000003")
+    damage(tmp_path / "checkpoints" / "step-00000003")
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
-    store = store_of(any_folder)
+    store = store_of(tmp_path)
     with caplog.at_level("WARNING", logger="absl"):
         assert store.restore({"model": variables}).step == 2
     np.testing.assert_array_equal(variables[0], [2.0, 4.0])
@@ -359,27 +332,25 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, c
     check(record.args[0], None, "damaged or missing files", "step-00000003", "complete")
     assert record.args[1] == "step-00000002"
     # Its files stay under another name.
-    assert [record.step for record in store_of(any_folder).records] == [1, 2]
-    assert not list((any_folder / "checkpoints").glob("step-00000003*"))
-    aside = {path.name for path in (any_folder / "checkpoints").glob("damaged-*")}
+    assert [record.step for record in store_of(tmp_path).records] == [1, 2]
+    assert not list((tmp_path / "checkpoints").glob("step-00000003*"))
+    aside = {path.name for path in (tmp_path / "checkpoints").glob("damaged-*")}
     assert "damaged-step-00000003.json" in aside
-    assert save(store_of(any_folder), 3, 3.0).step == 3
-    assert {path.name for path in (any_folder / "checkpoints").glob("damaged-*")} == aside
+    assert save(store_of(tmp_path), 3, 3.0).step == 3
+    assert {path.name for path in (tmp_path / "checkpoints").glob("damaged-*")} == aside
 
 
 def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
     store = store_of(any_folder)
+    assert store.restore({"model": [tf.Variable(0.0)]}) is None
     for step in (1, 2):
         save(store, step, 1.0)
         truncate(any_folder / "checkpoints" / f"step-0000000{step}")
+    assert store.best is None  # without a validation
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     with refused(None, "model_dir", "step-00000002", "complete"):
         store.restore({"model": variables})
     assert [record.step for record in store_of(any_folder).records] == [1, 2]
-
-
-def test_restoring_nothing(any_folder):
-    assert store_of(any_folder).restore({"model": [tf.Variable(0.0)]}) is None
 
 
 def contents(folder):

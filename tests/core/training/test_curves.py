@@ -3,9 +3,6 @@ import math
 import sys
 
 import pytest
-import tensorflow as tf
-from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
-from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.core.training.curves import Curves, finite_or_none
 from keras_transformer.core.training.run_config import LoopConfig
@@ -21,37 +18,6 @@ def lines(directory):
     return [
         json.loads(line) for line in (directory / "training_log.jsonl").read_text().splitlines()
     ]
-
-
-def points(directory):
-    """{run: {tag: [(step, value)]}} as TensorBoard reads them, without the layout."""
-    runs = EventMultiplexer().AddRunsFromDirectory(str(directory / "tensorboard")).Reload()
-    found = {run: {} for run in runs.Runs()}
-    for run, tags in runs.Runs().items():
-        for tag in tags["tensors"]:
-            events = runs.Tensors(run, tag)
-            found[run][tag] = [
-                (event.step, tf.make_ndarray(event.tensor_proto)) for event in events
-            ]
-    del found["."][CONFIG_SUMMARY_TAG]
-    return found
-
-
-def test_training_and_validation_are_two_runs_with_the_same_names(tmp_path):
-    with curves_from(tmp_path, 0) as curves:
-        curves.training(1, {"loss": 3.5, "cross_entropy": 3.0, "gradient_norm": 0.5})
-        curves.validation(1, {"loss": 2.0})
-        tf.summary.text("translations", "hello", step=1)
-    found = points(tmp_path)
-    assert found == {
-        ".": {"translations": [(1, b"hello")]},
-        "train": {
-            "training/loss": [(1, 3.5)],
-            "quality/loss": [(1, 3.0)],
-            "training/gradient_norm": [(1, 0.5)],
-        },
-        "validation": {"quality/loss": [(1, 2.0)]},
-    }
 
 
 def test_log_of_a_resumed_run_has_no_step_twice(any_folder):

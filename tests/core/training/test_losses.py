@@ -166,6 +166,7 @@ def buffers(loss, folder):
     return float(output.splitlines()[-1])
 
 
+@pytest.mark.slow  # the test above finds the blocks in the graph
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_loss_and_gradients_fit_in_one_buffer_beside_the_logits(tmp_path):
     assert buffers("projected", tmp_path) < 1.75  # the logits are one, and there is some noise

@@ -43,7 +43,6 @@ def test_round_trip(any_folder, data_dir):
 @pytest.mark.parametrize(
     "others",
     [
-        {"vocabulary.model": b"mine"},
         {"notes.txt": b"mine"},
         {"lock": b"mine"},
         {"training_log.jsonl": b"mine"},
@@ -60,13 +59,9 @@ def test_a_folder_with_other_content_is_refused(any_folder, data_dir, others):
             check(model_dir, DESCRIPTION)
     with refused("model_dir", model_dir, about="empty"):
         require_new(model_dir)
+    with refused("model_dir", model_dir / next(iter(others)), about="directory"):
+        check_model_dir(model_dir / next(iter(others)), DESCRIPTION)
     assert {path.name: path.read_bytes() for path in model_dir.iterdir()} == others
-
-
-def test_a_file_is_no_directory(any_folder):
-    (any_folder / "model").write_bytes(b"mine")
-    with refused("model_dir", any_folder / "model", about="directory"):
-        check_model_dir(any_folder / "model", DESCRIPTION)
 
 
 @pytest.mark.parametrize("holder", [b"", b"process 7 on host\n"])
@@ -91,17 +86,13 @@ def test_what_a_run_left_before_its_first_checkpoint_is_no_other_content(
     assert {path.name for path in model_dir.iterdir()} == expected
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda: check_model_dir("", DESCRIPTION),
-        lambda: require_new(""),
-        lambda: read_description(""),
-    ],
-)
-def test_an_empty_name_is_not_the_working_directory(use):
+def test_an_empty_name_is_not_the_working_directory():
     with refused("model_dir", "''"):
-        use()
+        check_model_dir("", DESCRIPTION)
+    with refused("model_dir", "''"):
+        require_new("")
+    with refused("model_dir", "''"):
+        read_description("")
 
 
 def test_data_of_other_file_names_is_of_the_same_model(any_folder, data_dir):
@@ -181,10 +172,8 @@ def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change
 @pytest.mark.parametrize(
     ("content", "argument", "received", "about"),
     [
-        ("{", None, "", "JSON"),
         ("[]", None, "[]", "dict"),
         ("{}", "format_version", "None", "4"),
-        ('{"format_version": 2}', "format_version", "2", "4"),
         ('{"format_version": 9}', "format_version", "9", "4"),
         ('{"format_version": 4}', "preset", "none", "given"),
         ('{"format_version": 4, "width": 3}', "width", "3", "field"),
@@ -196,21 +185,14 @@ def test_descriptions_that_are_none(tmp_path, content, argument, received, about
         read_description(tmp_path)
 
 
-def test_a_directory_without_a_description(tmp_path):
-    with refused("model_dir", "config.json"):
-        read_description(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "argument", "about"),
     [
         ("model.dropout", 7, "model.dropout", "[0, 1)"),
-        ("model.num_layers", 2**39, "model.num_layers", "1000"),
         ("model.decoder_layers", 1001, "model.decoder_layers", "1000"),
         ("model.vocab_size", 2**30, "model.d_model", "68,719,476,736"),
         ("model.source_vocab_size", 2**39, "model.source_vocab_size", "2^31"),
         ("model.d_model", 2**39, "model.d_model", "68,719,476,736"),
-        ("model.num_heads", 2**39, "model.d_model", "68,719,476,736"),
         ("model.max_positions", 2**39, "model.max_positions", "1073741824"),
         ("model.attention_window", 2**39, "model.attention_window", "1073741824"),
         ("training.tokens_per_batch", 2**39, "training.tokens_per_batch", "1073741824"),

@@ -28,13 +28,6 @@ def test_updates_equal_adam_by_numpy():
     assert int(optimizer.iterations) == 7
 
 
-def test_the_largest_rate_can_be_given():
-    config = TrainingConfig(warmup_steps=10, learning_rate=0.003, decay="cosine")
-    optimizer = make_optimizer(16, config, total_steps=50)
-    rates = [float(optimizer._learning_rate(step)) for step in range(50)]
-    assert max(rates) == rates[9] == pytest.approx(0.003)
-
-
 @pytest.mark.parametrize("gradient", [np.inf, np.nan])
 def test_float16_skips_a_step_that_is_not_finite_and_halves_the_scale(gradient):
     optimizer = make_optimizer(4, TrainingConfig(precision="float16"))
@@ -73,18 +66,6 @@ def test_gradients_are_clipped_by_their_norm_together(precision):
     optimizer.apply(gradients, variables)  # short enough as it is
     moments = [float(moment[0]) for moment in optimizer._momentums]
     np.testing.assert_allclose(moments, [0.054 + 0.03, 0.072 + 0.04], rtol=1e-6)
-
-
-def test_scale_does_not_change_the_update():
-    results = []
-    for precision in ("float32", "float16"):
-        optimizer = make_optimizer(4, TrainingConfig(precision=precision, warmup_steps=1))
-        variable = tf.Variable([1.0, 2.0])
-        optimizer.build([variable])
-        for gradient in ([0.5, -1.0], [2.0, 0.25]):
-            optimizer.apply([optimizer.scale_loss(tf.constant(gradient))], [variable])
-        results.append(variable.numpy())
-    np.testing.assert_array_equal(*results)
 
 
 def make_muon(config, **values):

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from keras_transformer.core.training.checkpoint_files import CheckpointRecord, Progress, StepSums
-from keras_transformer.core.training.run_state import Decision, RunState
+from keras_transformer.core.training.run_state import RunState
 
 SUMS = StepSums(
     smoothed_loss=300.0,
@@ -42,24 +42,9 @@ def test_skipped_steps_have_no_loss():
     assert state.skipped_in_row == 4
 
 
-def test_a_resumed_run_continues_with_its_sums():
-    progress = Progress(SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
-    record = CheckpointRecord("step-8", 8, "f", 60.0, progress=progress)
-    restored = RunState.restored(record)
-    assert (restored.step, restored.decision.saved_step, restored.saved_seconds) == (8, 8, 60.0)
-    assert (restored.progress, restored.clock()) == (progress, 60.0)
-
-
 def test_an_imported_model_has_nothing_to_continue_with():
     restored = RunState.restored(CheckpointRecord("step-8", 8, "f"))
     assert (restored.progress, restored.clock()) == (Progress(StepSums(), 0, 0.0, 0), 0.0)
-
-
-def test_new_sums_begin_after_a_point_of_the_curves():
-    state = RunState(progress=Progress(SUMS, 5, 4.0, validations_since_best=2))
-    state.reset_sums()
-    kept = StepSums(skipped_in_row=1.0)  # which is no sum
-    assert state.progress == Progress(kept, 0, 0.0, validations_since_best=2)
 
 
 def test_the_first_call_does_not_decide_how_many_steps_the_next_ones_take():
@@ -69,16 +54,3 @@ def test_the_first_call_does_not_decide_how_many_steps_the_next_ones_take():
     state.add_steps(1, 0.25, SUMS)
     found = (state.decision.steps_per_call, state.step, state.progress.summed_seconds)
     assert found == (4, 2, 20.25)
-
-
-def test_validations_without_a_better_one_are_counted():
-    state = RunState()
-    for is_best, count in ((False, 1), (False, 2), (True, 0), (False, 1)):
-        state.add_validation(is_best)
-        assert state.progress.validations_since_best == count
-
-
-def test_a_checkpoint_is_of_the_latest_step():
-    state = RunState(step=6, decision=Decision(90.0, 3, 5))
-    state.add_checkpoint()
-    assert (state.decision, state.saved_seconds) == (Decision(90.0, 3, 6), 90.0)
