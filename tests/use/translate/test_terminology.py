@@ -8,7 +8,6 @@ from keras_transformer.use.translate.terminology import (
     check_terminology,
     phrases_of,
     spoils,
-    term_finder,
     terms_in,
     with_lacking_terms,
 )
@@ -32,15 +31,6 @@ def test_terms_are_whole_words_the_longest_first(text, wanted):
     (terms,) = terms_in([text], TERMINOLOGY)
     assert [(text[term.start : term.end], term.target) for term in terms] == wanted
     assert phrases_of(terms) == list(dict.fromkeys(target for _, target in wanted))
-
-
-def test_one_function_finds_the_terms_of_many_texts():
-    find = term_finder(TERMINOLOGY)
-    assert [[term.target for term in find(text)] for text in ("a car", "", "red")] == [
-        ["k"],
-        [],
-        ["r"],
-    ]
 
 
 @pytest.mark.parametrize("terminology", [None, {}])
