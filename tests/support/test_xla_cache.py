@@ -38,24 +38,6 @@ for request in requests:
 print(json.dumps([len(engine.programs.ready), found.ids.tolist(), found.score.tolist()]))
 """
 
-# A compilation after whose beginning files can no longer be written.
-UNWRITABLE = """
-import json, resource, sys
-from pathlib import Path
-from keras_transformer.support.xla_cache import compiled, keep_programs
-keep_programs(Path(sys.argv[1]))
-import tensorflow as tf
-@tf.function(jit_compile=True, autograph=False)
-def compute(x):
-    return tf.tanh(x) + 1
-
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-try:
-    compiled(lambda: compute(tf.ones([4])))
-except OSError as error:
-    print(json.dumps([error.errno, error.filename, error.__notes__]))
-"""
-
 
 def in_new_process(program, folder):
     """Runs a program with a folder as its argument, and returns what it prints, a line of JSON."""
@@ -149,12 +131,6 @@ def test_a_program_is_compiled_anew_without_those_on_disk(kept, caplog):
     with caplog.at_level("INFO", logger="absl"):
         assert compiled(Compiler("damaged", failures=1, kind=tf.errors.DataLossError)) == 2
     assert not kept.exists() and len(caplog.records) == 1
-
-
-@pytest.mark.slow  # a new interpreter, which compiles with XLA
-def test_a_folder_that_can_no_longer_be_written_is_named(tmp_path):
-    code, name, (note,) = in_new_process(UNWRITABLE, tmp_path)
-    assert (code, name) == (errno.EFBIG, str(tmp_path)) and "XDG_CACHE_HOME" in note
 
 
 def test_a_disk_that_fills_up_is_named(kept):
