@@ -81,18 +81,16 @@ def strategy_of(settings):
     return BeamSearch(settings, options.guaranteed, options.alpha)
 
 
-def search(models, source, settings, target_prefix=None, phrases=None, n_best=None):
+def search(models, source, settings, target_prefix=None, phrases=None):
     """Runs beam search with a Keras model, or with an ensemble: a list of them."""
     model = compiled(models)
-    return search_compiled(model, source, settings, target_prefix, phrases, n_best)
+    return search_compiled(model, source, settings, target_prefix, phrases)
 
 
-def search_compiled(model, source, settings, target_prefix=None, phrases=None, n_best=None):
+def search_compiled(model, source, settings, target_prefix=None, phrases=None):
     """Runs beam search with a CompiledModel or an Ensemble."""
     cache = model.start(source, settings.options.beam_size)
     strategy = strategy_of(settings)
-    if n_best is not None:
-        strategy.guaranteed = n_best
     lengths, first = SearchGraphs(model, settings)._max_lengths(cache), model.first_inputs(source)
     if phrases is None:
         return search_loop.search(model.step, cache, lengths, strategy, target_prefix, first=first)

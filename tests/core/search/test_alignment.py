@@ -59,18 +59,6 @@ def test_weights_are_those_of_the_equations(model, monkeypatch):
                     np.testing.assert_allclose(weights, wanted[place], rtol=1e-4, atol=1e-5)
 
 
-def test_shapes_padding_and_future(model):
-    source, target = padded(SOURCES), padded(TARGETS)
-    maps = maps_of(model, source, target)
-    shapes = [part.shape.as_list() for part in maps]
-    assert shapes == [[3, 2, 2, 5, 5], [3, 2, 2, 4, 4], [3, 2, 2, 4, 5]]
-    for part in maps:
-        np.testing.assert_allclose(tf.reduce_sum(part, axis=-1), np.ones(part.shape[:4]), rtol=1e-5)
-    assert np.all(maps.encoder.numpy()[1, :, :, :, 3:] == 0)
-    assert np.all(maps.memory.numpy()[1, :, :, :, 3:] == 0)
-    assert np.all(np.triu(maps.decoder.numpy(), 1) == 0)
-
-
 @pytest.mark.parametrize(
     "settings",
     [{}, {"positions": "learned", "norm": "pre", "tie_embeddings": False, "d_k": 3, "d_v": 5}],

@@ -7,15 +7,6 @@ import tensorflow as tf
 from keras_transformer.core.search.candidates import best_extensions, block_width
 
 
-def test_best_extensions_by_hand():
-    # Two beams, three tokens: 0.5 * (0.2, 0.2, 0.6) and 0.4 * (0.7, 0.2, 0.1).
-    logits = tf.math.log([[[0.2, 0.2, 0.6], [0.7, 0.2, 0.1]]]) + 3.0
-    extensions = best_extensions(tf.math.log([[0.5, 0.4]]), logits, 4)
-    assert extensions.tokens.numpy().tolist() == [[2, 0, 0, 1]]
-    assert extensions.parents.numpy().tolist() == [[0, 1, 0, 0]]
-    np.testing.assert_allclose(np.exp(extensions.log_probs), [[0.3, 0.28, 0.1, 0.1]], rtol=1e-5)
-
-
 def test_best_extensions_of_large_logits():
     logits = tf.constant([[[1000.0, 1000.0, -1000.0]]])
     extensions = best_extensions(tf.zeros([1, 1]), logits, 3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.positions import POSITIONS, PositionKind
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.presets import PRESETS, preset
@@ -20,36 +20,60 @@ from tests.small_models import log_probs_of_compiled
 CONFIG = TransformerConfig(
     vocab_size=23, num_layers=1, d_model=8, d_ff=12, num_heads=2, d_k=3, d_v=3, dropout=0.0
 )
+# Options that do not concern each other are tested together.
 OPTIONS = {
     "as in the paper": {"num_layers": 2},
-    "values wider than keys": {"d_v": 5},
-    "pre-norm": {"norm": "pre"},
-    "learned positions": {"positions": "learned", "max_positions": 9},
-    "Marian's positions": {"positions": "marian"},
-    "M2M-100's positions": {"positions": "m2m100"},
-    "untied": {"tie_embeddings": False},
-    "own source vocabulary": {"source_vocab_size": 17},
-    "own source vocabulary, untied": {"source_vocab_size": 17, "tie_embeddings": False},
-    "attention window": {"attention_window": 3},
-    "fewer layers in the decoder": {"num_layers": 2, "decoder_layers": 1},
-    "swish": {"activation": "swish"},
-    "gelu": {"activation": "gelu"},
-    "biases": {"attention_bias": True, "logits_bias": True},
-    "biases, untied": {"attention_bias": True, "logits_bias": True, "tie_embeddings": False},
-    "unscaled embeddings": {"scale_embeddings": False},
-    "large epsilon": {"norm_epsilon": 0.1},
-    "rotary positions": {"positions": "rotary", "d_k": 4},
-    "rotary positions of an odd width": {"positions": "rotary", "d_k": 4, "d_model": 7},
-    "SwiGLU": {"activation": "swiglu"},
+    "pre-norm, values wider than keys": {"norm": "pre", "d_v": 5},
+    "learned positions, untied": {
+        "positions": "learned",
+        "max_positions": 9,
+        "tie_embeddings": False,
+    },
+    "Marian's positions, own source vocabulary": {"positions": "marian", "source_vocab_size": 17},
+    "own source vocabulary, untied, swish": {
+        "source_vocab_size": 17,
+        "tie_embeddings": False,
+        "activation": "swish",
+    },
+    "biases, attention window": {
+        "attention_bias": True,
+        "logits_bias": True,
+        "attention_window": 3,
+    },
+    "biases, untied, large epsilon": {
+        "attention_bias": True,
+        "logits_bias": True,
+        "tie_embeddings": False,
+        "norm_epsilon": 0.1,
+    },
+    "fewer layers in the decoder, gelu, unscaled embeddings": {
+        "num_layers": 2,
+        "decoder_layers": 1,
+        "activation": "gelu",
+        "scale_embeddings": False,
+    },
+    "rotary positions of an odd width, SwiGLU": {
+        "positions": "rotary",
+        "d_k": 4,
+        "d_model": 7,
+        "activation": "swiglu",
+    },
     "a code for the decoder": {"decoder_reads_code": True, "positions": "m2m100"},
-    "a code, learned positions": {
+    "a code, learned positions, attention window": {
         "decoder_reads_code": True,
         "positions": "learned",
         "max_positions": 9,
         "attention_window": 3,
     },
-    "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu"}
-    | {"norm": "pre", "attention_window": 3, "attention_bias": True, "num_layers": 2},
+    "modern": {
+        "positions": "rotary",
+        "d_k": 4,
+        "activation": "swiglu",
+        "norm": "pre",
+        "attention_window": 3,
+        "attention_bias": True,
+        "num_layers": 2,
+    },
     "many at once": {
         "positions": "learned",
         "max_positions": 9,
@@ -191,6 +215,7 @@ def test_a_new_kind_of_positions_needs_one_class(monkeypatch):
     assert np.abs(rotated - ignored).max() > 0.1
 
 
+@pytest.mark.slow  # presets combine the options above
 @pytest.mark.parametrize("name", REDUCED_PRESETS.values())
 def test_every_preset_gives_the_logits_of_the_keras_model(name):
     model = random_model(reduced(name))
@@ -207,7 +232,7 @@ def test_a_graph_with_a_large_softmax_matrix_gives_the_logits_of_the_keras_model
     check_agreement(model, compiled, graph=True, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["many at once", "biases"])
+@pytest.mark.parametrize("name", ["many at once", "biases, attention window"])
 def test_weights_stored_as_bfloat16_are_those_of_the_rounded_model(name):
     model = random_model(config_of(name))
     compiled = compile_model(model, "bfloat16")
@@ -278,22 +303,3 @@ def test_weights_are_updated_in_place():
     update_weights(compiled.weights, model)
     assert all(map(lambda one, same: one is same, variables_of(compiled.weights), variables))
     check_agreement(other, compiled, rtol=1e-5, atol=1e-5)
-
-
-def test_beams_that_exchange_their_histories_attend_to_them():
-    """After the cache is reordered, a beam continues the other one's target."""
-    model = random_model(config_of("many at once"))
-    compiled = compile_model(model)
-    source = tf.constant([[5, 6, 7, EOS_ID]])
-    targets = np.array([[BOS_ID, 8, 9], [BOS_ID, 10, 11]], "int32")  # of the two beams
-    cache = compiled.start(source, beams=2).with_room(tf.constant(3))
-    for position in range(3):
-        ids = tf.constant(targets[None, :, position])
-        logits, _, cache = compiled.step(ids, cache, tf.constant(position))
-        if position == 1:
-            cache = cache.reordered(tf.constant([[1, 0]]))
-            targets[:, :2] = targets[::-1, :2]
-    for beam in range(2):
-        inputs = {"source": source.numpy(), "target": targets[beam : beam + 1]}
-        wanted = np.asarray(model(inputs, training=False))[0, -1]
-        np.testing.assert_allclose(logits[0, beam], wanted, rtol=1e-5, atol=1e-5)

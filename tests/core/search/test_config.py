@@ -16,41 +16,28 @@ from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
-    ("argument", "value", "received"),
+    ("make_config", "argument", "value", "received"),
     [
-        ("beam_size", 0, "0"),
-        ("beam_size", -1, "-1"),
-        ("alpha", -0.1, "-0.1"),
-        ("alpha", math.nan, "NaN"),
-        ("alpha", math.inf, "Infinity"),
-        ("max_source_length", 1, "1"),
-        ("extra_length", -1, "-1"),
-        ("min_length", -1, "-1"),
-        ("batch_tokens", 0, "0"),
-        ("no_repeat_ngram_size", 101, "101"),
-        ("n_best", 0, "0"),
-        ("n_best", 5, "5"),
-        ("sampling", "x", '"x"'),
-        ("mbr", "ter", '"ter"'),
+        (DecodingConfig, "beam_size", 0, "0"),
+        (DecodingConfig, "alpha", -0.1, "-0.1"),
+        (DecodingConfig, "alpha", math.inf, "Infinity"),
+        (DecodingConfig, "max_source_length", 1, "1"),
+        (DecodingConfig, "extra_length", -1, "-1"),
+        (DecodingConfig, "min_length", -1, "-1"),
+        (DecodingConfig, "batch_tokens", 0, "0"),
+        (DecodingConfig, "no_repeat_ngram_size", 101, "101"),
+        (DecodingConfig, "n_best", 0, "0"),
+        (DecodingConfig, "n_best", 5, "5"),
+        (DecodingConfig, "sampling", "x", '"x"'),
+        (DecodingConfig, "mbr", "ter", '"ter"'),
+        (SamplingConfig, "temperature", math.nan, "NaN"),
+        (SamplingConfig, "top_k", -1, "-1"),
+        (SamplingConfig, "top_p", 0.0, "0.0"),
     ],
 )
-def test_options_are_checked(argument, value, received):
+def test_options_are_checked(make_config, argument, value, received):
     with refused(argument, received):
-        DecodingConfig(**{argument: value})
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "received"),
-    [
-        ("temperature", 0.0, "0.0"),
-        ("temperature", math.nan, "NaN"),
-        ("top_k", -1, "-1"),
-        ("top_p", 0.0, "0.0"),
-    ],
-)
-def test_options_of_sampling_are_checked(argument, value, received):
-    with refused(argument, received):
-        SamplingConfig(**{argument: value})
+        make_config(**{argument: value})
 
 
 def test_tasks_are_the_papers():

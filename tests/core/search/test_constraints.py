@@ -6,31 +6,25 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.core.search import search_loop
 from keras_transformer.core.search.candidates import Extensions
 from keras_transformer.core.search.constraints import (
     PhraseProgress,
     add_required,
     allocate_beam,
-    constrained_search,
-    earlier_equals,
-    phrase_progress,
 )
-from keras_transformer.core.search.hypotheses import Hypotheses
 from tests.core.search.test_beam_search import (
-    BOS,
     EOS,
     PAD,
     A,
     B,
-    assert_alignment,
     assert_same_list,
     contains,
     every_hypothesis,
     listed,
     random_tables,
+    table_search,
 )
-from tests.small_models import Cache, settings_of, strategy_of
+from tests.small_models import settings_of
 
 # Overlapping, sharing a beginning, given twice, none, longer than the others, of one token each.
 PHRASES = [
@@ -56,26 +50,8 @@ def as_tensor(phrases):
 
 def search(tables, settings, phrases, prefix=None):
     """Searches tables of logits."""
-    vocab = tables.shape[-1]
-
-    def step_fn(ids, cache, position):
-        written = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
-        powers = (vocab + 1) ** tf.range(position - 1, -1, -1)
-        places = tf.reduce_sum((written[:, :, 1:] + 1) * powers, axis=-1)
-        (tables,) = cache.per_sentence
-        logits = tf.ensure_shape(tf.gather(tables, places, batch_dims=1), [None, None, vocab])
-        return logits, ids, Cache(written, (tables,))
-
-    empty = tf.zeros([len(tables), settings.options.beam_size, 0], tf.int32)
-    cache = Cache(empty, (tf.constant(tables),))
-    arguments = step_fn, cache, tf.fill([len(tables)], LENGTH), strategy_of(settings)
-    if phrases is None:
-        hypotheses = search_loop.search(*arguments, prefix, aligned=True)
-    else:
-        hypotheses = constrained_search(*arguments, as_tensor(phrases), prefix, aligned=True)
-    hypotheses = Hypotheses.of({name: part.numpy() for name, part in hypotheses.outputs.items()})
-    assert_alignment(hypotheses, lambda prefix: prefix[-1] if prefix else BOS)
-    return hypotheses
+    phrases = None if phrases is None else as_tensor(phrases)
+    return table_search(tables, [LENGTH] * len(tables), settings, prefix, phrases=phrases)
 
 
 def contains_all(sequence, phrases):
@@ -158,16 +134,6 @@ def test_a_begun_phrase_may_continue_after_a_prefix():
     assert_same_list(listed(result, 0), wanted)
 
 
-def test_progress_by_hand():
-    ids = tf.constant([[[3, 4, 3, 9, 9], [4, 3, 3, 4, 9]]])  # of which three or four count
-    phrases = tf.constant([[[3, 4, 0], [3, 3, 4], [4, 4, 0], [0, 0, 0]]])
-    counts, occurs = phrase_progress(ids, tf.constant(3), phrases, PAD)
-    assert counts.numpy().tolist() == [[[2, 1, 0, 0], [1, 2, 0, 0]]]
-    assert occurs.numpy().tolist() == [[[True, False, False, True], [False, False, False, True]]]
-    counts, occurs = phrase_progress(ids[:, 1:], tf.constant(4), phrases, PAD)
-    assert counts.numpy().tolist() == [[[2, 3, 1, 0]]]
-
-
 def test_the_beam_is_divided_among_banks():
     # Banks: 2 (a phrase that occurs, of two), 0, 1 (begun), 1, 0, and one that does not exist.
     counts = tf.constant([[[2, 0], [0, 0], [0, 1], [0, 1], [0, 0], [2, 1]]])
@@ -178,10 +144,6 @@ def test_the_beam_is_divided_among_banks():
         chosen_log_probs, chosen = allocate_beam(progress, log_probs, beams)
         assert chosen.numpy().tolist() == [wanted]
         assert chosen_log_probs.numpy().tolist() == [log_probs.numpy()[0, wanted].tolist()]
-
-
-def test_earlier_equals():
-    assert earlier_equals(tf.constant([[7, 5, 7, 7, 5]])).numpy().tolist() == [[0, 0, 1, 2, 1]]
 
 
 def test_no_extension_is_considered_twice():

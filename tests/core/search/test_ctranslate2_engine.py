@@ -1,5 +1,6 @@
 """CTranslate2's engine beside TensorFlow's, with the same weights."""
 
+import functools
 import itertools
 import math
 import sys
@@ -44,40 +45,62 @@ def vocabularies(tmp_path_factory):
     return VocabularyPair(*[Subwords(file)] * 2)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["", "decoder reads code"])
-def model(request):
-    """Random weights, which never write padding, BOS or unk, and sometimes EOS."""
-    model = small_model(
-        vocab_size=VOCAB_SIZE,
-        scale=3.0,
-        decoder_layers=1,
-        logits_bias=True,
-        decoder_reads_code=request.param,
-    )
-    bias = np.zeros(VOCAB_SIZE, np.float32)
-    bias[[PAD_ID, BOS_ID, UNK_ID]], bias[EOS_ID] = -100, 4
-    model.logits_embedding.bias.assign(bias)
-    return model
+class Engines:
+    """CTranslate2's engine and TensorFlow's, for the same model.
 
+    Its weights are random. It never writes padding, BOS or unk, and sometimes EOS.
+    """
 
-@pytest.fixture(scope="module")
-def export(model, vocabularies, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export") / "model"
-    export_ctranslate2(model, vocabularies, folder, card_of(model.config, DecodingConfig()))
-    return folder
+    def __init__(self, vocabularies, folder, decoder_reads_code):
+        self.model = small_model(
+            vocab_size=VOCAB_SIZE,
+            scale=3.0,
+            decoder_layers=1,
+            logits_bias=True,
+            decoder_reads_code=decoder_reads_code,
+        )
+        bias = np.zeros(VOCAB_SIZE, np.float32)
+        bias[[PAD_ID, BOS_ID, UNK_ID]], bias[EOS_ID] = -100, 4
+        self.model.logits_embedding.bias.assign(bias)
+        self.vocabularies, self.folder = vocabularies, folder
+        card = card_of(self.model.config, DecodingConfig())
+        export_ctranslate2(self.model, vocabularies, folder, card)
+        self._weights = compiled(self.model)
+        self.ours = functools.cache(self._ours)
 
-
-@pytest.fixture(scope="module")
-def engines(export, model, vocabularies):
-    """Makes both engines with the same options: CTranslate2's and TensorFlow's."""
-    weights = compiled(model)
-
-    def make(forbidden=(), **options):
+    def theirs(self, forbidden=(), device="auto", **options):
         settings = SearchSettings(DecodingConfig(**options), forbidden)
-        ours = TensorFlowEngine(SearchGraphs(weights, settings, constraints=False))
-        return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config), ours
+        return CTranslate2Engine(
+            self.folder, self.vocabularies, settings, LIMIT, self.model.config, device
+        )
 
-    return make
+    def _ours(self, forbidden=(), **options):
+        settings = SearchSettings(DecodingConfig(**options), forbidden)
+        return TensorFlowEngine(SearchGraphs(self._weights, settings, constraints=False))
+
+    def both(self, **options):
+        return self.theirs(**options), self.ours(**options)
+
+    @property
+    def explaining(self):
+        """TensorFlow's, for the log-probabilities of targets."""
+        return self.ours(beam_size=1)
+
+
+@pytest.fixture(scope="module")
+def engines(vocabularies, tmp_path_factory):
+    return Engines(vocabularies, tmp_path_factory.mktemp("plain") / "model", False)
+
+
+@pytest.fixture(scope="module")
+def engines_with_codes(vocabularies, tmp_path_factory):
+    """Engines of a model whose decoder reads a code."""
+    return Engines(vocabularies, tmp_path_factory.mktemp("coded") / "model", True)
+
+
+@pytest.fixture(params=["engines", "engines_with_codes"])
+def any_engines(request):
+    return request.getfixturevalue(request.param)
 
 
 def make_sources(lengths=LENGTHS, seed=1):
@@ -109,8 +132,8 @@ def assert_own_log_probs(found, engine, sources):
         np.testing.assert_allclose(found.log_prob[places, rank], wanted, atol=1e-3)
 
 
-def test_greedy_search_up_to_each_limit(engines):
-    theirs, ours = engines(beam_size=1, extra_length=4)
+def test_greedy_search_up_to_each_limit(any_engines):
+    theirs, ours = any_engines.both(beam_size=1, extra_length=4)
     request = Request(make_sources())
     found, wanted = theirs.search_greedily(request), ours.search_greedily(request)
     assert rows_of(found) == rows_of(wanted)
@@ -119,17 +142,17 @@ def test_greedy_search_up_to_each_limit(engines):
     assert found.score is None
     scored = theirs.search(request)
     assert rows_of(scored) == rows_of(wanted)
-    assert_own_log_probs(scored, ours, request.ids)
+    assert_own_log_probs(scored, any_engines.explaining, request.ids)
     empty = LENGTHS.index(1)
     assert (scored.length[empty], scored.score[empty]) == ([0], [0])
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.4])
 def test_beams_are_ranked_by_our_penalty(engines, alpha):
-    theirs, ours = engines(beam_size=4, extra_length=6)
+    theirs, ours = engines.both(beam_size=4, extra_length=6)
     request = Request(make_sources(), alpha=alpha, guaranteed=4)
     found, wanted = theirs.search(request), ours.search(request)
-    assert_own_log_probs(found, ours, request.ids)
+    assert_own_log_probs(found, engines.explaining, request.ids)
     penalty = ((5 + found.length) / 6) ** alpha
     exist = found.length > 0
     np.testing.assert_allclose(found.score[exist], (found.log_prob / penalty)[exist], rtol=1e-5)
@@ -145,8 +168,8 @@ def test_beams_are_ranked_by_our_penalty(engines, alpha):
     ]
 
 
-def test_prefixes(engines):
-    theirs, ours = engines(beam_size=3, extra_length=8)
+def test_prefixes(any_engines):
+    theirs, ours = any_engines.both(beam_size=3, extra_length=8)
     sources = make_sources()
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
     request = Request(sources, prefix, guaranteed=3)
@@ -155,31 +178,32 @@ def test_prefixes(engines):
         for row, wanted, source in zip(rows_of(result, rank), prefix, sources, strict=True):
             assert row == [] or row[: len(wanted)] == wanted.tolist()
             assert len(source) > 1 or row == []
-    assert_own_log_probs(result, ours, sources)
+    assert_own_log_probs(result, any_engines.explaining, sources)
     lead = ours.search(request).score[:, 0] - result.score[:, 0]
     assert lead.min() > -1e-4 and np.mean(lead < 1e-4) >= 0.7
-    greedy = [engine.search_greedily(request) for engine in engines(beam_size=1, extra_length=8)]
+    greedy = [
+        engine.search_greedily(request) for engine in any_engines.both(beam_size=1, extra_length=4)
+    ]
     assert rows_of(greedy[0]) == rows_of(greedy[1])
 
 
-def test_restrictions(engines, model):
+def test_restrictions(any_engines):
     sources = make_sources()
-    empty = 1 + model.config.decoder_reads_code  # the length of a source without text
-    free = rows_of(engines(beam_size=1)[0].search_greedily(Request(sources)))
+    empty = 1 + any_engines.model.config.decoder_reads_code  # the length of a source without text
+    free = rows_of(any_engines.theirs(beam_size=1).search_greedily(Request(sources)))
     ((common, _),) = Counter(id_ for row in free for id_ in row if id_ != EOS_ID).most_common(1)
     restricted = {"min_length": 6, "no_repeat_ngram_size": 2, "forbidden": ((common,), (8, 9))}
     for beam_size in (1, 3):
-        theirs, ours = engines(beam_size=beam_size, extra_length=8, **restricted)
+        theirs = any_engines.theirs(beam_size=beam_size, extra_length=8, **restricted)
         result = theirs.search(Request(sources, guaranteed=beam_size))
-        assert_own_log_probs(result, ours, sources)
+        assert_own_log_probs(result, any_engines.explaining, sources)
         for row, source in zip(rows_of(result), sources, strict=True):
             pairs = list(itertools.pairwise(row))
             assert len(set(pairs)) == len(pairs)
             assert common not in row and (8, 9) not in pairs
             assert len(row) >= 6 or len(source) <= empty
-    greedy = [
-        engine.search_greedily(Request(sources)) for engine in engines(beam_size=1, **restricted)
-    ]
+    both = any_engines.both(beam_size=1, **restricted)
+    greedy = [engine.search_greedily(Request(sources)) for engine in both]
     assert rows_of(greedy[0]) == rows_of(greedy[1])
 
 
@@ -187,22 +211,23 @@ def test_random_draws(engines):
     sources = make_sources((9,) * 20)
     options = {"beam_size": 5, "sampling": SamplingConfig(temperature=1.5, top_k=10, seed=3)}
     request = Request(sources, guaranteed=5)
-    found = [engines(**options)[0].search(request) for _ in range(2)]
+    found = [engines.theirs(**options).search(request) for _ in range(2)]
     assert rows_of(found[0]) == rows_of(found[1]), "of the same seed"
     rows = {tuple(rows_of(found[0], rank)[0]) for rank in range(5)}
     assert len(rows) > 1
-    assert_own_log_probs(found[0], engines(beam_size=1)[1], sources)
-    other = engines(**options | {"sampling": SamplingConfig(seed=4)})[0].search(request)
+    assert_own_log_probs(found[0], engines.explaining, sources)
+    others = options | {"sampling": SamplingConfig(seed=4)}
+    other = engines.theirs(**others).search(request)
     assert rows_of(other) != rows_of(found[0])
-    drawing = engines(beam_size=2, sampling=SamplingConfig(top_k=1))[0]
+    drawing = engines.theirs(beam_size=2, sampling=SamplingConfig(top_k=1))
     likeliest = drawing.search(Request(sources, guaranteed=2))
-    greedy = engines(beam_size=1)[1].search_greedily(Request(sources))
+    greedy = engines.theirs(beam_size=1).search_greedily(Request(sources))
     assert rows_of(likeliest) == rows_of(greedy)
     assert not likeliest.length[:, 1].any(), "there is one"
 
 
-def test_scores_of_padded_rows(engines):
-    theirs, ours = engines(beam_size=1)
+def test_scores_of_padded_rows(any_engines):
+    theirs, ours = any_engines.both(beam_size=1)
     source = np.array([[7, 8, EOS_ID, PAD_ID], [9, EOS_ID, PAD_ID, PAD_ID]] * 2, np.int32)
     target = np.array([[5, EOS_ID, PAD_ID], [6, 7, EOS_ID], [EOS_ID, 0, 0], [0, 0, 0]], np.int32)
     scores = theirs.score(source, target)
@@ -210,8 +235,8 @@ def test_scores_of_padded_rows(engines):
     assert scores.dtype == np.float32 and scores[3] == 0 > scores[2]
 
 
-def test_targets_are_explained(engines):
-    theirs, ours = engines(beam_size=1)
+def test_targets_are_explained(any_engines):
+    theirs, ours = any_engines.both(beam_size=1)
     sources, targets = make_sources(), make_sources((3, 8, 4, 1, 6, 6, 2, 9, 15, 4), seed=2)
     found, wanted = theirs.explain(sources, targets), ours.explain(sources, targets)
     np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-5, atol=1e-4)
@@ -232,8 +257,8 @@ def test_targets_are_explained(engines):
         {"beam_size": 4, "sampling": SamplingConfig(temperature=1.5, seed=3)},
     ],
 )
-def test_a_search_aligns_as_explanations_do(engines, options):
-    theirs, _ = engines(**options)
+def test_a_search_aligns_as_explanations_do(any_engines, options):
+    theirs = any_engines.theirs(**options)
     sources = make_sources()
     prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
     for request in (Request(sources), Request(sources, prefix)):
@@ -251,7 +276,7 @@ def test_a_search_aligns_as_explanations_do(engines, options):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_each_source_is_aligned_if_it_needs_it(engines, beam_size):
-    theirs, _ = engines(beam_size=beam_size)
+    theirs = engines.theirs(beam_size=beam_size)
     sources = make_sources()
     every = theirs.search(Request(sources, aligned=[True] * len(sources)))
     some = theirs.search(
@@ -264,7 +289,7 @@ def test_each_source_is_aligned_if_it_needs_it(engines, beam_size):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_size):
-    theirs, _ = engines(beam_size=beam_size)
+    theirs = engines.theirs(beam_size=beam_size)
     sources = make_sources()
     aligned = [place % 2 == 1 for place in range(len(sources))]
     exact = theirs.search(Request(sources, aligned=[True] * len(sources), token_scores=True))
@@ -290,7 +315,7 @@ def test_evidence_is_exact_where_confidence_needs_it(engines, monkeypatch, beam_
 
 
 def test_what_it_lacks_is_refused_by_its_name(engines):
-    theirs, _ = engines(beam_size=2)
+    theirs = engines.theirs(beam_size=2)
     (source,) = make_sources((4,))
     with refused("required_phrases", "CTranslate2"):
         theirs.search(Request([source], phrases=[[np.array([5])]]))
@@ -298,34 +323,29 @@ def test_what_it_lacks_is_refused_by_its_name(engines):
         theirs.explain([source], [source], attention=True)
 
 
-def test_files_that_it_cannot_read(tmp_path, vocabularies, model):
+def test_files_that_it_cannot_read(tmp_path, vocabularies, engines):
     (tmp_path / "model.bin").write_bytes(b"no model")
+    settings = SearchSettings(DecodingConfig())
     with refused("path", tmp_path):
-        settings = SearchSettings(DecodingConfig())
-        CTranslate2Engine(tmp_path, vocabularies, settings, LIMIT, model.config)
+        CTranslate2Engine(tmp_path, vocabularies, settings, LIMIT, engines.model.config)
 
 
-def opened_on(device, export, vocabularies, model, **options):
-    settings = SearchSettings(DecodingConfig(**options))
-    return CTranslate2Engine(export, vocabularies, settings, LIMIT, model.config, device)
-
-
-def test_a_gpu_that_is_not_there(export, vocabularies, model, monkeypatch, caplog):
+def test_a_gpu_that_is_not_there(engines, monkeypatch, caplog):
     with refused("device", "CUDA", about="GPU"):
-        opened_on("cuda", export, vocabularies, model)
+        engines.theirs(device="cuda")
     # A driver without CUDA's libraries: CTranslate2 counts a GPU, and then cannot use it.
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
-    assert opened_on("cpu", export, vocabularies, model).streams == processor_streams()
+    on_cpu = engines.theirs(device="cpu")
+    assert on_cpu.streams == processor_streams()
     assert not caplog.records
-    engine = opened_on("auto", export, vocabularies, model)
+    automatic = engines.theirs(device="auto")
     assert "cannot use the GPU: CUDA" in caplog.text
-    sources = make_sources()
-    wanted = opened_on("cpu", export, vocabularies, model).search(Request(sources, guaranteed=1))
-    assert rows_of(engine.search(Request(sources, guaranteed=1))) == rows_of(wanted)
+    request = Request(make_sources(), guaranteed=1)
+    assert rows_of(automatic.search(request)) == rows_of(on_cpu.search(request))
 
 
 @pytest.mark.parametrize(("types", "wanted"), [({"float16"}, "float16"), ({"float32"}, "default")])
-def test_how_a_gpu_is_used(export, vocabularies, model, monkeypatch, types, wanted):
+def test_how_a_gpu_is_used(engines, monkeypatch, types, wanted):
     """A stand-in says that there is a GPU; CTranslate2 itself searches on the processor."""
     opened = []
 
@@ -338,25 +358,24 @@ def test_how_a_gpu_is_used(export, vocabularies, model, monkeypatch, types, want
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: types)
     monkeypatch.setattr(ctranslate2, "Translator", on_the_processor)
     options = {"no_repeat_ngram_size": 2, "min_length": 3}
-    engines = [opened_on(device, export, vocabularies, model, **options) for device in DEVICES]
+    on_devices = [engines.theirs(device=device, **options) for device in DEVICES]
     on_gpu = {"device": "cuda", "compute_type": wanted}
     assert [layout.get("device") for layout in opened] == ["cuda", None, "cuda"]
     assert opened[0] == opened[2] == on_gpu
-    assert [engine.streams for engine in engines] == [1, processor_streams(), 1]
+    assert [engine.streams for engine in on_devices] == [1, processor_streams(), 1]
     request = Request(make_sources((9,) * 40), guaranteed=1)
-    assert len({str(rows_of(engine.search(request))) for engine in engines}) == 1
+    assert len({str(rows_of(engine.search(request))) for engine in on_devices}) == 1
 
 
-def test_missing_hypotheses_in_float16(export, vocabularies, model, monkeypatch):
+def test_missing_hypotheses_in_float16(engines, monkeypatch):
     """float16 cannot hold the score of a missing hypothesis in float32."""
-    engine = opened_on("cpu", export, vocabularies, model, beam_size=2)
+    engine = engines.theirs(device="cpu", beam_size=2)
     lowest = float(np.finfo(np.float16).min)
     found = SimpleNamespace(
         hypotheses=[["w5", "[EOS]"], ["w6", "[EOS]"]], scores=[-1.5, lowest], attention=None
     )
     translator = SimpleNamespace(translate_batch=lambda *sources, **options: [found])
     monkeypatch.setattr(engine, "_translator", translator)
-    monkeypatch.setattr(engine, "_codes", 0)
     result = engine.search(Request(make_sources((3,)), guaranteed=2))
     assert rows_of(result) == [[5, EOS_ID]] and result.length.tolist() == [[2, 0]]
     assert result.log_prob[0, 1] == -math.inf
@@ -369,7 +388,6 @@ def test_package_is_an_extra(monkeypatch):
 
 
 def test_nothing_to_search(engines):
-    theirs, _ = engines(beam_size=2)
-    result = theirs.search(Request(make_sources((1, 1)), guaranteed=2))
+    result = engines.theirs(beam_size=2).search(Request(make_sources((1, 1)), guaranteed=2))
     assert result.length.tolist() == [[0, 0]] * 2
     assert result.score.tolist() == [[0, -math.inf]] * 2

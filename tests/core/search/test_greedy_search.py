@@ -1,8 +1,5 @@
 """Greedy search finds what the search of beams finds with one beam, without its scores."""
 
-import dataclasses
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,19 +7,12 @@ import tensorflow as tf
 from keras_transformer.core.config import EOS_ID, PAD_ID
 from keras_transformer.core.search.candidates import largest_logits
 from keras_transformer.core.search.compiled_model import compile_model
-from keras_transformer.core.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.core.search.engines.graphs import SearchGraphs
 from keras_transformer.core.search.ensemble import decode_target, ensemble_of
 from keras_transformer.core.search.greedy_search import GreedySearch
 from keras_transformer.core.search.matrices import ScaledRows
 from keras_transformer.core.search.search_loop import search
-from tests.core.search.test_compiled_model import (
-    OPTIONS,
-    REDUCED_PRESETS,
-    config_of,
-    random_model,
-)
-from tests.refusals import refused
+from tests.core.search.test_compiled_model import config_of, random_model
 from tests.small_models import (
     VOCAB_SIZE,
     Cache,
@@ -32,10 +22,7 @@ from tests.small_models import (
     settings_of,
     small_model,
     strategy_of,
-    translator_with,
 )
-
-SENTENCES = ["a small house", "", "the cat", "x" * 300, "It is cold."]
 
 
 def sources(vocab_size):
@@ -60,17 +47,11 @@ def both(stored, settings, vocab_size, target_prefix=None):
     return greedy, search_compiled(model, source, settings, target_prefix)
 
 
-both_in_graphs = tf.function(both, autograph=False)  # as int8 needs, and tracing takes longer
-
-
-@functools.cache
-def compiled(config):
-    return compile_model(random_model(config))
-
-
-def assert_greedy(config):
-    """Compares each token with the largest logit of one pass over the whole translation."""
-    model = compiled(config)
+# The logits of each step are compared for every option in test_compiled_model.py.
+@pytest.mark.parametrize("name", ["as in the paper", "modern", "many at once"])
+def test_each_token_has_the_largest_logit_of_one_pass_over_the_translation(name):
+    config = config_of(name)
+    model = compile_model(random_model(config))
     limit = 7 if config.positions == "learned" else 5
     settings = settings_of(1, extra_length=2, max_source_length=limit)
     source = sources(config.source_vocab_size or config.vocab_size)[2:5]
@@ -88,41 +69,11 @@ def assert_greedy(config):
 
 
 # The logits of each step are compared for every option in test_compiled_model.py.
-SEVERAL_OPTIONS = ("as in the paper", "modern", "many at once")
-
-
-@pytest.mark.parametrize("name", SEVERAL_OPTIONS)
-def test_is_greedy(name):
-    assert_greedy(config_of(name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - SEVERAL_OPTIONS))
-def test_is_greedy_with_every_option_of_a_model(name):
-    assert_greedy(config_of(name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("config", REDUCED_PRESETS, ids=REDUCED_PRESETS.values())
-def test_is_greedy_with_every_preset(config):
-    assert_greedy(config)
-
-
-@pytest.mark.parametrize("name", SEVERAL_OPTIONS)
-def test_finds_the_same_as_a_beam(name):
-    model = compiled(config_of(name))
-    assert_same(*both(model, settings_of(1, extra_length=4, max_source_length=5), 23))
 
 
 def test_finds_the_same_with_bfloat16(make_model):
     model = compile_model(make_model(num_layers=1), "bfloat16")
     assert_same(*both(model, settings_of(1, extra_length=4), VOCAB_SIZE))
-
-
-@pytest.mark.slow  # the products of int8 are tested alone, too
-def test_finds_the_same_with_int8(make_model):
-    model = compile_model(make_model(num_layers=1), "int8")
-    assert_same(*both_in_graphs(model, settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
 def test_finds_the_same_with_an_ensemble(make_model):
@@ -142,9 +93,7 @@ def test_finds_the_same_with_prefixes(make_model):
 @pytest.mark.parametrize(
     "options",
     [
-        {"min_length": 6},
-        {"no_repeat_ngram_size": 1},
-        {"forbidden": ((5,), (6, 7))},
+        {"no_repeat_ngram_size": 1, "forbidden": ((5,), (6, 7))},
         {"min_length": 5, "no_repeat_ngram_size": 2, "forbidden": ((EOS_ID,),)},
     ],
 )
@@ -182,16 +131,6 @@ def test_a_row_of_logits_may_have_a_scale():
     np.testing.assert_array_equal(hypotheses.alignment[written], wanted.alignment[written])
 
 
-def test_chooses_the_most_probable_token_at_each_step():
-    hypotheses = search(scaled_step, Cache(), tf.constant([6]), GreedySearch(settings_of(1)))
-    token, wanted = 1, []  # BOS
-    while token != EOS_ID and len(wanted) < 6:
-        token = int(np.argmax(LOGITS[token + min(len(wanted), 4) * 8]))
-        wanted.append(token)
-    assert hypotheses.ids.numpy().tolist() == [[wanted]]
-    assert hypotheses.length.numpy().tolist() == [[len(wanted)]]
-
-
 def test_where_nothing_may_be_said_there_is_no_translation():
     every_token = tuple((token,) for token in range(8))
     strategy = GreedySearch(settings_of(1, forbidden=every_token))
@@ -208,57 +147,11 @@ def test_the_first_of_equal_logits_is_the_largest():
     assert largest.numpy().tolist() == [[0.0], [2.0]]
 
 
-@pytest.fixture(scope="module")
-def translator(characters, make_model):
-    """One that searches greedily."""
-    options = DecodingConfig(beam_size=1, extra_length=8, max_source_length=40)
-    return translator_with(make_model(num_layers=1), characters, options)
-
-
-def test_a_translator_gives_the_same_answers_without_their_scores(translator):
-    scored = translator.translate(SENTENCES)
-    plain = translator.translate(SENTENCES, scores=False)
-    assert any(best.text for (best,) in scored)
-    assert scored[3][0].truncated
-    for (one,), (other,) in zip(scored, plain, strict=True):
-        assert one.score <= 0
-        assert other == dataclasses.replace(one, score=None, log_prob=None)
-    aligned = translator.translate(SENTENCES, aligned=True, scores=False)
-    assert [row[0].pair for row in aligned] == [
-        row[0].pair._replace(log_probs=None)
-        for row in translator.translate(SENTENCES, aligned=True)
-    ]
-    prefixed = translator.translate(["a house"], target_prefixes=["ab"], scores=False)
-    assert prefixed[0][0].text.startswith("ab")
-
-
-def test_only_a_greedy_search_goes_without_scores(characters, make_model):
-    assert DecodingConfig(beam_size=1).is_greedy
-    assert not DecodingConfig(beam_size=2).is_greedy
-    assert not DecodingConfig(beam_size=1, sampling=SamplingConfig()).is_greedy
-    model = make_model(num_layers=1)
-    translator = translator_with(model, characters, DecodingConfig(2, extra_length=3))
-    assert "greedy_ids" not in translator.engine.functions
-    (best, *_), *_ = translator.translate(["a"], scores=False)
-    assert best.score is not None
-
-
-def nan_model():
+def test_weights_that_are_not_finite_are_found_with_int8():
     model = small_model(num_layers=1)
     norm = model.decoder.layers[-1].feed_forward_norm
     norm.beta.assign(np.full(norm.beta.shape, np.nan))
-    return model
-
-
-def test_weights_that_are_not_finite_are_refused(characters):
-    translator = translator_with(nan_model(), characters, DecodingConfig(1, extra_length=2))
-    with refused("model", "logits that are NaN"):
-        translator.translate(["a"], scores=False)
-
-
-def test_weights_that_are_not_finite_are_found_with_int8():
-    model = compile_model(nan_model(), "int8")
-    graphs = SearchGraphs(model, settings_of(1, extra_length=2))
+    graphs = SearchGraphs(compile_model(model, "int8"), settings_of(1, extra_length=2))
     source = sources(VOCAB_SIZE)
     is_finite = graphs.greedy_ids(source, tf.fill([len(source), 1], PAD_ID))["is_finite"]
     # The third sentence is empty, and none of its logits was needed.

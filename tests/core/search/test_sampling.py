@@ -37,6 +37,10 @@ def test_sampling_draws_by_probability():
         assert abs(share - probability) < 4 * math.sqrt(probability * (1 - probability) / 2000)
     again = table_search(drawn_lattice(), [3], settings)
     np.testing.assert_array_equal(again.ids, result.ids)
+    other = table_search(
+        drawn_lattice(), [3], settings_of(2000, 0.0, sampling=SamplingConfig(seed=6))
+    )
+    assert not np.array_equal(other.ids, result.ids)
     best = [s for s, sequence in listed(result, 0) if sequence == (A, EOS)]
     np.testing.assert_allclose(best, math.log(0.36), rtol=1e-5)
 

@@ -26,29 +26,22 @@ def test_an_error_comes_to_who_reads_the_results():
 
 
 @pytest.mark.parametrize(
-    ("cores", "has_gpu", "environment", "threads"),
+    ("cores", "has_gpu", "device", "environment", "threads"),
     [
-        (2, False, None, "1"),
-        (7, False, None, "2"),
-        (1, False, None, "1"),
-        (2, False, "5", "5"),
-        (7, True, None, None),
+        (2, False, "auto", None, "1"),
+        (7, False, "auto", None, "2"),
+        (1, False, "auto", None, "1"),
+        (2, False, "auto", "5", "5"),
+        (7, True, "auto", None, None),
+        (7, True, "cpu", None, "2"),
     ],
 )
 def test_cores_are_shared_unless_the_environment_says_otherwise(
-    monkeypatch, tmp_path, cores, has_gpu, environment, threads
+    monkeypatch, tmp_path, cores, has_gpu, device, environment, threads
 ):
     monkeypatch.setattr(streams, "cores", lambda: cores)
     monkeypatch.setattr(streams, "NVIDIA_DRIVER", tmp_path if has_gpu else tmp_path / "none")
     variables = {} if environment is None else {"TF_NUM_INTRAOP_THREADS": environment}
     monkeypatch.setattr(os, "environ", variables)
-    streams.share_cores()
+    streams.share_cores(device)
     assert variables.get("TF_NUM_INTRAOP_THREADS") == threads
-
-
-def test_cores_are_shared_beside_a_gpu_that_is_not_used(monkeypatch, tmp_path):
-    monkeypatch.setattr(streams, "cores", lambda: 7)
-    monkeypatch.setattr(streams, "NVIDIA_DRIVER", tmp_path)
-    monkeypatch.setattr(os, "environ", {})
-    streams.share_cores("cpu")
-    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "2"

@@ -1,5 +1,6 @@
 """TensorFlow's engine, and its searches against the Keras model itself: one model, and several."""
 
+import contextlib
 import gc
 import itertools
 import weakref
@@ -16,7 +17,7 @@ from keras_transformer.core.search.engines.engine import Request
 from keras_transformer.core.search.engines.graphs import ExportedGraphs, SearchGraphs
 from keras_transformer.core.search.engines.streams import streams
 from keras_transformer.core.search.engines.tensorflow_engine import TensorFlowEngine, choose_device
-from keras_transformer.core.search.ensemble import Ensemble
+from keras_transformer.core.search.weights import variables_of
 from tests.core.search.test_alignment import maps_of
 from tests.refusals import refused
 from tests.small_models import (
@@ -120,11 +121,14 @@ def test_beam_is_brute_force(models, two_models):
             assert not np.array_equal(of_one.ids, best.ids)
 
 
-def test_required_phrases_are_brute_force(models):
-    wanted = [(score, ids) for score, ids in every_translation(models) if 4 in ids]
-    nothing, phrases = tf.constant([[PAD_ID]]), tf.constant([[[4, PAD_ID]]])
-    settings = settings_of(41, ALPHA, extra_length=extra_length(models))
-    best = search(models, tf.constant([SHORT]), settings, target_prefix=nothing, phrases=phrases)
+def test_required_phrases_are_brute_force(two_coded_models):
+    wanted = [(score, ids) for score, ids in every_translation(two_coded_models) if 4 in ids]
+    settings = settings_of(41, ALPHA, extra_length=extra_length(two_coded_models))
+    requirements = {
+        "target_prefix": tf.constant([[PAD_ID]]),
+        "phrases": tf.constant([[[4, PAD_ID]]]),
+    }
+    best = search(two_coded_models, tf.constant([SHORT]), settings, **requirements)
     assert listed(best, len(wanted)) == [ids for _, ids in wanted]
     scores = [score for score, _ in wanted]
     np.testing.assert_allclose(best.score[0, : len(wanted)], scores, atol=1e-4)
@@ -138,90 +142,35 @@ def test_scores_of_targets(models):
     np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_one_beam_is_greedy(model):
-    source = [50, 60, 70, EOS_ID]
-    best = search(model, tf.constant([source]), settings_of(1, extra_length=5))
-    wanted, log_prob = [], 0.0
-    while len(wanted) < 9 and EOS_ID not in wanted:
-        log_probs = mean_log_probs([model], source, [wanted])[0, -1]
-        wanted.append(int(np.argmax(log_probs)))
-        log_prob += log_probs[wanted[-1]]
-    assert best.ids[0, 0].numpy().tolist() == wanted
-    assert float(best.log_prob[0, 0]) == pytest.approx(log_prob, abs=1e-3)
-
-
-def test_padding_and_company_change_nothing(model):
-    settings = settings_of(3, extra_length=4)
-    sources = [[9, 10, EOS_ID], [70, 71, 72, 73, 74, 75, EOS_ID], [EOS_ID], [99, 98, 97, EOS_ID]]
-    together = search(model, padded(sources), settings)
-    for i, source in enumerate(sources):
-        alone = search(model, tf.constant([source]), settings)
-        length = alone.ids.shape[2]
-        assert np.array_equal(alone.ids[0], together.ids[i, :, :length])
-        np.testing.assert_allclose(alone.score[0], together.score[i], rtol=1e-4, atol=1e-5)
-
-
-def test_score_of_a_translation_is_the_search_score(model):
-    source = tf.constant([[60, 61, 62, 63, EOS_ID]])
-    best = search(model, source, settings_of(4, extra_length=3))
-    forced = log_probs_of(model, tf.repeat(source, 4, axis=0), best.ids[0]).numpy()
-    assert np.all(forced[best.ids[0].numpy() == PAD_ID] == 0)
-    np.testing.assert_allclose(forced.sum(axis=1), best.log_prob[0], rtol=1e-4, atol=1e-5)
-
-
-def test_prefix_is_kept_and_counts_in_the_score(model):
-    source = tf.constant([[60, 61, 62, EOS_ID], [70, 71, EOS_ID, PAD_ID]])
-    prefix = tf.constant([[80, 81], [90, PAD_ID]])
-    best = search(model, source, settings_of(3, extra_length=3), target_prefix=prefix)
-    assert best.ids[0, :, :2].numpy().tolist() == [[80, 81]] * 3
-    assert best.ids[1, :, 0].numpy().tolist() == [90] * 3
-    forced = log_probs_of(model, tf.repeat(source, 3, axis=0), tf.reshape(best.ids, [6, -1]))
-    found = tf.reshape(tf.reduce_sum(forced, axis=1), [2, 3])
-    np.testing.assert_allclose(found, best.log_prob, rtol=1e-4, atol=1e-5)
-
-
-def test_n_best_of_a_call_comes_before_that_of_the_options(model):
-    source = padded([[9, 10, EOS_ID], [70, 71, 72, 73, EOS_ID]])
-    options = {"extra_length": 6}
-    one = search(model, source, settings_of(4, n_best=1, **options))
-    called = search(model, source, settings_of(4, **options), n_best=tf.constant(1))
-    for found, wanted in zip(called, one, strict=True):
-        assert np.array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("limit", [4, 6])
-def test_learned_positions_of_one_model_bound_all(make_model, limit):
+def test_learned_positions_of_one_model_bound_all(make_model):
     models = [
         make_model(num_layers=1),
-        small_model(num_layers=1, positions="learned", max_positions=limit),
+        small_model(num_layers=1, positions="learned", max_positions=4),
     ]
     for variable in models[1].trainable_variables:
         variable.assign(variable * 0.01)  # so that it has no say
     best = search(models, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
-    assert int(tf.reduce_max(best.length)) == limit
+    assert int(tf.reduce_max(best.length)) == 4
 
 
-@pytest.mark.parametrize(
-    "required", [pytest.param(None, marks=pytest.mark.slow), [[[33, 44, 0]], [[55, 0, 0]]]]
-)
-def test_a_search_with_int8_scores_what_the_model_says(make_model, required):
+def test_a_search_with_int8_scores_what_the_model_says(make_model):
     source = tf.constant([[50, 60, 70, EOS_ID], [9, EOS_ID, PAD_ID, PAD_ID]])
     stored = compile_model(make_model(num_layers=1), "int8")
-    phrases = {}
-    if required is not None:
-        phrases = {"target_prefix": tf.constant([[0], [0]]), "phrases": tf.constant(required)}
+    requirements = {
+        "target_prefix": tf.constant([[0], [0]]),
+        "phrases": tf.constant([[[33, 44, 0]], [[55, 0, 0]]]),
+    }
 
     @tf.function(autograph=False)
     def searched_and_forced():
         model = stored.in_graph()
-        best = search_compiled(model, source, settings_of(2, extra_length=3), **phrases)
+        best = search_compiled(model, source, settings_of(2, extra_length=3), **requirements)
         targets = tf.reshape(best.ids, [4, -1])
         return best, log_probs_of_compiled(model, tf.repeat(source, 2, axis=0), targets)
 
     best, forced = searched_and_forced()
-    if required is not None:
-        texts = [" ".join(map(str, ids)) for ids in best.ids[:, 0].numpy().tolist()]
-        assert "33 44" in texts[0] and "55" in texts[1]
+    texts = [" ".join(map(str, ids)) for ids in best.ids[:, 0].numpy().tolist()]
+    assert "33 44" in texts[0] and "55" in texts[1]
     found = tf.reshape(tf.reduce_sum(forced, axis=1), [2, 2])
     # Sums in another order may round an input to its other neighbour.
     np.testing.assert_allclose(found, best.log_prob, atol=0.2)
@@ -307,7 +256,9 @@ def test_an_engine_searches_rows_of_several_lengths(engine, small):
     assert len({len(written(result, place)) for place in range(4)}) > 1
     for place, source in enumerate(SOURCES):
         alone = engine.search(Request([source], guaranteed=3))
-        assert written(alone, 0) == written(result, place)
+        for rank in range(3):
+            assert written(alone, 0, rank) == written(result, place, rank)
+        np.testing.assert_allclose(alone.score[0], result.score[place], rtol=1e-4, atol=1e-5)
 
 
 def test_prefixes_and_phrases_are_rows_of_several_lengths(engine, small):
@@ -342,15 +293,13 @@ def test_a_request_says_how_many_must_be_exact_and_the_length_penalty(engine):
         assert written(one, place) == written(result, place)
 
 
-def test_batches_of_any_shape_take_one_trace(small):
-    graphs = SearchGraphs(compiled(small), SETTINGS)
-    engine = TensorFlowEngine(graphs)
+def test_batches_of_any_shape_take_one_trace(engine):
     for request in (
         Request(SOURCES),
         Request(SOURCES[:1], rows([80, 81]), guaranteed=2, alpha=1.0),
     ):
         engine.search(request)
-    assert graphs.named["search_ids"].experimental_get_tracing_count() == 1
+    assert engine.graphs.named["search_ids"].experimental_get_tracing_count() == 1
 
 
 def test_greedy_search_leaves_out_scores(greedy_engine):
@@ -380,27 +329,45 @@ def assert_aligned(found, engine, sources):
             np.testing.assert_allclose(scores, explained.log_probs, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("members", "sampling"), [(2, None), (1, SamplingConfig(temperature=1.5, seed=3))]
+MORE_SOURCES = [
+    *SOURCES,
+    *rows(*[[*row, EOS_ID] for row in np.random.default_rng(2).integers(4, 99, [8, 12])]),
+]
+ALIGNED = Request(
+    MORE_SOURCES,
+    rows([80, 81], *[[] for _ in MORE_SOURCES[1:]]),
+    guaranteed=3,
+    aligned=[True] * len(MORE_SOURCES),
 )
-def test_a_search_aligns_as_explanations_do(make_model, members, sampling):
-    models = [make_model(num_layers=2), make_model(num_layers=1, norm="pre")][:members]
-    more = np.random.default_rng(2).integers(4, 99, [8, 12])
-    sources = [*SOURCES, *(np.append(row, EOS_ID).astype(np.int32) for row in more)]
-    prefix = rows([80, 81], *[[] for _ in sources[1:]])
-    request = Request(sources, prefix, guaranteed=3, aligned=[True] * len(sources))
-    engine = engine_with(models, settings_of(3, extra_length=4, sampling=sampling))
-    result = engine.search(request)
-    assert_aligned(result, engine, sources)
-    plain = engine.search(request._replace(aligned=()))
+
+
+def test_an_ensemble_aligns_as_its_explanations_do(make_model):
+    models = [make_model(num_layers=2), make_model(num_layers=1, norm="pre")]
+    ensemble = engine_with(models)
+    check_aligned_search(ensemble, ensemble)
+
+
+def test_draws_are_aligned_as_explanations_are(small, engine):
+    sampling = SamplingConfig(temperature=1.5, seed=3)
+    check_aligned_search(
+        engine_with(small, settings_of(3, extra_length=4, sampling=sampling)), engine
+    )
+
+
+def test_a_greedy_search_aligns_as_explanations_do(greedy_engine, engine):
+    assert_aligned(greedy_engine.search_greedily(ALIGNED), engine, MORE_SOURCES)
+
+
+def check_aligned_search(searching, explaining):
+    """Checks an aligned search by explanations, and that it finds what a plain search does."""
+    result = searching.search(ALIGNED)
+    assert_aligned(result, explaining, MORE_SOURCES)
+    plain = searching.search(ALIGNED._replace(aligned=()))
     assert_found(result, plain)
     assert plain.alignment is None and plain.token_log_prob is None
     exists = result.length > 0
     sums = result.token_log_prob.sum(axis=2)
     np.testing.assert_allclose(sums[exists], result.log_prob[exists], atol=1e-4)
-    if sampling is None:
-        greedy = engine_with(models, GREEDY)
-        assert_aligned(greedy.search_greedily(request), greedy, sources)
 
 
 def test_targets_are_scored_and_explained(engine, small):
@@ -495,19 +462,29 @@ def test_a_batch_that_memory_does_not_hold_is_computed_in_parts(engine, caplog):
         tiny_engine.score(SOURCES, TARGETS)
 
 
-def test_weights_that_are_not_finite_are_refused():
-    model = small_model(num_layers=1)
-    norm = model.decoder.layers[-1].feed_forward_norm
-    norm.beta.assign(np.full(norm.beta.shape, np.nan))
-    engine = engine_with(model)
-    with refused("model", "scores that are NaN", about="finite"):
-        engine.search(Request(SOURCES, guaranteed=3))
-    with refused("model", "logits that are NaN", about="finite"):
-        engine_with(model, GREEDY).search_greedily(Request(SOURCES))
-    with refused("model", "log-probabilities that are NaN", about="finite"):
-        engine.score(SOURCES, TARGETS)
-    with refused("model", "log-probabilities that are NaN", about="finite"):
-        engine.explain(SOURCES, TARGETS)
+@contextlib.contextmanager
+def not_finite(engine):
+    """Replaces weights of an engine by NaN, without another trace."""
+    variable = variables_of(engine.graphs.model.weights)[-1]
+    values = variable.numpy()
+    variable.assign(np.full_like(values, np.nan))
+    yield
+    variable.assign(values)
+
+
+def test_weights_that_are_not_finite_are_refused(engine, greedy_engine):
+    with not_finite(engine):
+        with refused("model", "scores that are NaN", about="finite"):
+            engine.search(Request(SOURCES, guaranteed=3))
+        with refused("model", "log-probabilities that are NaN", about="finite"):
+            engine.score(SOURCES, TARGETS)
+        with refused("model", "log-probabilities that are NaN", about="finite"):
+            engine.explain(SOURCES, TARGETS)
+    with (
+        not_finite(greedy_engine),
+        refused("model", "logits that are NaN", about="finite"),
+    ):
+        greedy_engine.search_greedily(Request(SOURCES))
 
 
 def test_an_engine_keeps_its_graphs(small):
@@ -523,7 +500,7 @@ def test_an_engine_keeps_its_graphs(small):
     assert kept() is None, "and nothing else keeps them"
 
 
-def test_an_ensemble_of_one_model_twice_is_that_model(engine, greedy_engine, small):
+def test_an_ensemble_of_one_model_twice_is_that_model(engine, small):
     twice = engine_with([small, small])
     prefix = rows([80, 81], [], [], [90])
     for request in (Request(SOURCES, guaranteed=3), Request(SOURCES, prefix, guaranteed=3)):
@@ -535,21 +512,6 @@ def test_an_ensemble_of_one_model_twice_is_that_model(engine, greedy_engine, sma
     np.testing.assert_array_equal(found.alignment, wanted.alignment)
     with refused("attention_ids", "align_ids"):
         twice.explain(SOURCES, TARGETS, attention=True)
-    greedily = engine_with([small, small], GREEDY).search_greedily(Request(SOURCES))
-    wanted = greedy_engine.search_greedily(Request(SOURCES))
-    np.testing.assert_array_equal(greedily.ids, wanted.ids)
-    np.testing.assert_array_equal(greedily.length, wanted.length)
-
-
-def test_the_cache_of_an_ensemble_has_the_layers_of_all_models(make_model):
-    models = (make_model(num_layers=1), make_model(num_layers=2))
-    one, two = map(compile_model, models)
-    source = padded(SOURCES)
-    cache = Ensemble((one, two)).start(source, beams=3)
-    assert (len(cache.layers), len(cache.memory)) == (3, 3)
-    wanted = [*one.start(source, 3).memory, *two.start(source, 3).memory]
-    for layer, same in zip(cache.memory, wanted, strict=True):
-        np.testing.assert_array_equal(layer.keys, same.keys)
 
 
 def test_the_device_is_chosen_for_the_process(monkeypatch):
