@@ -34,6 +34,7 @@ from keras_transformer.core.search.engines.xla_search import (
 )
 from keras_transformer.core.search.matrices import LARGE
 from keras_transformer.core.search.weights import variables_of
+from tests.core.search.test_tensorflow_engine import SOURCES, rows
 from tests.refusals import refused
 from tests.small_models import compiled, settings_of
 
@@ -41,17 +42,15 @@ FORBIDDEN = ((30,), (40, 41))
 SAMPLING = settings_of(sampling=SamplingConfig(), extra_length=4)
 
 
-def rows(*lists):
-    """Rows of ids as an engine takes them."""
-    return [np.array(ids, np.int32) for ids in lists]
-
-
-SOURCES = rows([9, 10, EOS_ID], [70, 71, 72, 73, 74, EOS_ID], [EOS_ID], [99, 98, EOS_ID])
-
-
 def both(models, settings):
     """Makes an engine that compiles every search, and one that compiles none."""
     return engines_of(SearchGraphs(compiled(models), settings))
+
+
+@pytest.fixture(scope="module")
+def two_beams(make_model):
+    """Graphs that several tests trace together."""
+    return SearchGraphs(compiled(make_model(num_layers=1)), settings_of(2, extra_length=4))
 
 
 def engines_of(graphs):
@@ -266,11 +265,11 @@ def test_programs_are_compiled_after_enough_batches_of_their_shape(made):
 @pytest.mark.parametrize("takes_larger", [False, True])
 def test_a_larger_program_takes_the_place_of_a_missing_one(made, takes_larger):
     programs = XlaPrograms(lambda: None, most_programs=2, takes_larger=takes_larger)
-    for rows, length in ((128, 16), (8, 16)):
-        programs.find("search_ids", inputs(rows, length))
+    for count, length in ((128, 16), (8, 16)):
+        programs.find("search_ids", inputs(count, length))
         wait(programs)
-    for rows, length, wanted in ((1, 5, 8), (9, 16, 128), (8, 17, None), (129, 1, None)):
-        found = programs.find("search_ids", inputs(rows, length))
+    for count, length, wanted in ((1, 5, 8), (9, 16, 128), (8, 17, None), (129, 1, None)):
+        found = programs.find("search_ids", inputs(count, length))
         assert (found and found.shape.rows) == (wanted if takes_larger else None)
     assert programs.find("greedy_ids", inputs(1, 5)) is None
     assert len(made) == 2
@@ -279,9 +278,9 @@ def test_a_larger_program_takes_the_place_of_a_missing_one(made, takes_larger):
 @pytest.mark.parametrize("most", [MOST_PROGRAMS, 2])
 def test_there_are_few_programs(made, most):
     programs = XlaPrograms(lambda: None, most_programs=most, waits=True)
-    for rows in ROWS:
+    for count in ROWS:
         for length in LENGTHS:
-            programs.find("search_ids", inputs(rows, length))
+            programs.find("search_ids", inputs(count, length))
     assert len(made) == len(set(made)) == most < len(ROWS) * len(LENGTHS)
 
 
@@ -304,15 +303,20 @@ def test_nobody_waits_for_a_compilation(made):
     assert made == [Shape("search_ids", 1, 8, 1), Shape("search_ids", 1, 16, 1)]
 
 
-def test_the_graphs_answer_where_a_program_cannot_be_compiled(make_model, monkeypatch, caplog):
+def own_messages(caplog):
+    """Without TensorFlow's about graphs, which depend on other tests."""
+    return [record.message for record in caplog.records if record.name == "absl"]
+
+
+def test_the_graphs_answer_where_a_program_cannot_be_compiled(two_beams, monkeypatch, caplog):
     def fail(*arguments):
         raise tf.errors.ResourceExhaustedError(None, None, "FILE; No space left on device")
 
     monkeypatch.setattr(xla_programs, "Program", fail)
-    engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
+    engine, plain = engines_of(two_beams)
     for request in (Request(SOURCES), Request(SOURCES), Request(SOURCES[:1])):
         assert_same(engine.search(request), plain.search(request))
-    assert [record.message for record in caplog.records] == [
+    assert own_messages(caplog) == [
         "XLA compiles no further searches: FILE; No space left on device"
     ]
 
@@ -333,19 +337,17 @@ def require_memory(is_enough):
         raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
 
 
-def test_a_batch_is_divided_where_its_program_needs_too_much_memory(
-    make_model, monkeypatch, caplog
-):
+def test_a_batch_is_divided_where_its_program_needs_too_much_memory(two_beams, monkeypatch, caplog):
     """In the end, each sentence has a program; one that is too long for that has a graph."""
     monkeypatch.setattr(xla_programs, "Program", SmallMemory)
     monkeypatch.setattr(SmallMemory, "compiled", [])
-    engine, plain = both(make_model(num_layers=1), settings_of(2, extra_length=4))
+    engine, plain = engines_of(two_beams)
     long = rows(np.full(9, 50), [60, EOS_ID])
     for request in (Request(SOURCES), Request(SOURCES, guaranteed=2), Request(long[:1])):
         assert_same(engine.search(request), plain.search(request))
     assert engine.programs.ready == [Shape("search_ids", 1, 8, 1)]
     assert [shape[1:3] for shape in SmallMemory.compiled] == [(8, 8), (1, 8), (1, 16)]
-    assert [record.message for record in caplog.records] == [
+    assert own_messages(caplog) == [
         "no memory for 4 sentences of 6 tokens: from now on, 12 tokens at a time",
         "no memory for 2 sentences of 6 tokens: from now on, 6 tokens at a time",
     ]
