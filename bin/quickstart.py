@@ -38,7 +38,7 @@ flags.DEFINE_string("work_dir", "runs/quickstart", "Directory for data, model an
 flags.DEFINE_string(
     "text_dir",
     str(FOLDER),
-    "Folder of the text: train.en.gz and train.de.gz, and the same for validation, test and "
+    "Folder of the text: train.en.zst and train.de.zst, and the same for validation, test and "
     "test_compositional.",
 )
 flags.DEFINE_integer(

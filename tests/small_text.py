@@ -1,7 +1,8 @@
 """The beginning of the sample text, for small trainings."""
 
-import gzip
 from pathlib import Path
+
+from backports import zstd
 
 from pipelines.sample_text import FOLDER, sample_files, sample_pairs
 
@@ -10,10 +11,10 @@ def write_small_text(folder: Path, count: int) -> dict[str, tuple[list[str], lis
     """Writes the first `count` pairs of each split; returns the files as FileSource takes them."""
     folder.mkdir()
     files = {}
-    for source in sorted(FOLDER.glob("*.en.gz")):
+    for source in sorted(FOLDER.glob("*.en.zst")):
         split = source.name.partition(".")[0]
         paths = sample_files(split, folder)
         for path, lines in zip(paths, zip(*sample_pairs(split)[:count], strict=True), strict=True):
-            Path(path).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+            Path(path).write_bytes(zstd.compress("".join(f"{line}\n" for line in lines).encode()))
         files[split] = tuple([path] for path in paths)
     return files

@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.sample_text import sample_pairs
 
-SIZES = {"train": 50_000, "validation": 1000, "test": 1000, "test_compositional": 1000}
+SIZES = {"train": 80_000, "validation": 1000, "test": 1000, "test_compositional": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -13,10 +13,10 @@ def splits():
 def test_a_pair_is_a_sentence_and_its_translation(splits):
     source = "Every thief repaired my broken machine in the gardens."
     target = "Jeder Dieb reparierte meine kaputte Maschine in den Gärten."
-    assert splits["train"][0] == (source, target)
+    assert (source, target) in splits["train"]
     source = "All guests who close our boxes have cooked meat."
     target = "Alle Gäste, die unsere Schachteln schließen, haben Fleisch gekocht."
-    assert splits["test_compositional"][0] == (source, target)
+    assert (source, target) in splits["test_compositional"]
 
 
 def test_the_splits_have_distinct_pairs_and_share_no_sentence(splits):
