@@ -22,11 +22,10 @@ from typing import Any
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.vocabulary.language_codes import Direction, code_of, is_language
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.core.vocabulary.sentencepiece_models import split_numbered
-from keras_transformer.core.vocabulary.subwords import Subwords
-from keras_transformer.kit.exchange.ctranslate2 import ctranslate2_spec
+from keras_transformer.kit.exchange.ctranslate2 import arrays_of, write_model
 from keras_transformer.kit.exchange.directory import write_export
-from keras_transformer.kit.exchange.formats import check_codes
+from keras_transformer.kit.exchange.formats import check_config
+from keras_transformer.kit.exchange.sentencepiece_pieces import sentencepiece_model
 from keras_transformer.support.errors import require
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.languages import ModelLanguages, name_of, primary
@@ -61,21 +60,21 @@ def export_argos(
             support; for a model whose decoder reads codes; or if the directions are unknown, or not
             the model's.
     """
-    check_codes(model.config, "an Argos package")
+    check_config("argos", model.config)
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
-    spec, card = ctranslate2_spec(model, vocabularies, card)
+    arrays, card = arrays_of(model, card)
     languages = card.languages
     has_codes = languages is not None and languages.has_codes
 
     def write(folder: Path) -> None:
         for direction in chosen:
+            settings = {}
             if has_codes:
-                spec.config.bos_token = code_of(direction.target)
-                spec.config.add_source_bos = True
+                settings = {"bos_token": code_of(direction.target), "add_source_bos": True}
             with tempfile.TemporaryDirectory() as content:
                 (Path(content) / "model").mkdir()
-                spec.save(str(Path(content) / "model"))
+                write_model(Path(content) / "model", arrays, vocabularies, model.config, **settings)
                 (Path(content) / "sentencepiece.model").write_bytes(pieces)
                 metadata = json.dumps(metadata_of(direction, card), ensure_ascii=False, indent=2)
                 (Path(content) / "metadata.json").write_text(metadata + "\n", encoding="utf-8")
@@ -84,18 +83,6 @@ def export_argos(
     size = write_export(write, export_dir, card, overwrite)
     files = [f"{export_dir}/{package_name(direction)}.argosmodel" for direction in chosen]
     return {"argos": files, "bytes": size}
-
-
-def sentencepiece_model(vocabulary: Subwords) -> bytes:
-    """Returns the SentencePiece model of a vocabulary.
-
-    Raises:
-        InputError: for WordPiece, which has none.
-    """
-    rule = "must be a SentencePiece model, as Argos Translate requires"
-    require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
-    content = vocabulary.file.read_bytes()
-    return content if vocabulary.kind == "bpe" else split_numbered(content)[1]
 
 
 def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:

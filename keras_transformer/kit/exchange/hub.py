@@ -14,7 +14,7 @@ from typing import NamedTuple
 from absl import logging
 
 from keras_transformer.kit.exchange.hugging_face import OTHER_FILES, check_supported, weight_files
-from keras_transformer.kit.exchange.marian import import_marian
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.kit.exchange.tensors import require_reader
 from keras_transformer.kit.exchange.yaml_map import read_yaml
 from keras_transformer.support.errors import InputError, install_command, reason
@@ -47,15 +47,15 @@ def import_from_hub(
 
     Args:
         repository: the model's name at the hub, as in "Helsinki-NLP/opus-mt-de-en".
-        model_dir, languages: as for `import_marian`.
+        model_dir, languages: as for `import_model`.
         revision: a branch, a tag or a commit; None for the newest version.
 
     Returns:
-        The result of `import_marian`, with "repository", "revision", the commit, and "license",
+        The result of `import_model`, with "repository", "revision", the commit, and "license",
         None if the card names none.
 
     Raises:
-        InputError: as `import_marian`; also if huggingface_hub or the package that reads the
+        InputError: as `import_model`; also if huggingface_hub or the package that reads the
             weights is not installed, or the model is not available.
         OSError: if the disk is full.
     """
@@ -69,7 +69,7 @@ def import_from_hub(
     files = {ORIGIN_FILE: content.encode()}
     if card.is_file():
         files[CARD_FILE] = card.read_bytes()
-    return {**import_marian(model.folder, model_dir, languages, files), **origin}
+    return {**import_model(model.folder, model_dir, languages, files), **origin}
 
 
 def download(repository: str, revision: str | None = None) -> HubModel:

@@ -1,10 +1,12 @@
-"""Marian models, M2M-100, NLLB-200 and SMaLL-100 in Hugging Face's format.
+"""Marian models, M2M-100, NLLB-200 and SMaLL-100 in Hugging Face's format; Marian's are written.
 
 A directory with config.json, weights in one of WEIGHT_FILES or its parts, and optionally
 generation_config.json and tokenizer_config.json. Marian's vocabularies are source.spm, target.spm
 and vocab.json, and target_vocab.json if they are separate; see m2m100.py for the others'.
 """
 
+import json
+import os
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -12,19 +14,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_transformer.core.config import EOS_ID, PAD_ID
+from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, TransformerConfig
+from keras_transformer.core.model.transformer import Transformer
+from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.exchange import m2m100
-from keras_transformer.kit.exchange.marian_model import (
-    MarianModel,
-    make_config,
-    names_of_layers,
-    require_values,
+from keras_transformer.kit.exchange.directory import write_export, write_files
+from keras_transformer.kit.exchange.foreign_model import ForeignModel, make_config, require_values
+from keras_transformer.kit.exchange.formats import check_config
+from keras_transformer.kit.exchange.sentencepiece_pieces import (
+    Pieces,
+    read_pieces,
+    sentencepiece_model,
 )
-from keras_transformer.kit.exchange.sentencepiece_pieces import Pieces, read_pieces
-from keras_transformer.kit.exchange.tensors import StoredTensor, read_tensors
+from keras_transformer.kit.exchange.tensor_table import (
+    LOGITS_BIASES,
+    Arrangement,
+    TensorTable,
+    tensors_of,
+)
+from keras_transformer.kit.exchange.tensors import StoredTensor, package, read_tensors
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import Count, Size, from_json, shown
 from keras_transformer.support.files.json_files import read_json
+from keras_transformer.support.files.paths import to_path
+from keras_transformer.use.store.card import ModelCard
 
 # The first one that a directory has is read: the other packages are smaller than PyTorch. A large
 # file may be in parts, such as model-00001-of-00002.safetensors.
@@ -53,47 +67,45 @@ OPTION_TYPES = {
     "share_encoder_decoder_embeddings?": bool,
     "tie_word_embeddings?": bool,
 }
-# A layer's tensors, "model.encoder.layers.0.NAME", by the paths of our variables.
-LAYER_PREFIX = "model.{stack}.layers.{layer}."
-LAYER_NAMES = {
-    "self_attention/query/kernel": "self_attn.q_proj.weight",
-    "self_attention/query/bias": "self_attn.q_proj.bias",
-    "self_attention/key/kernel": "self_attn.k_proj.weight",
-    "self_attention/key/bias": "self_attn.k_proj.bias",
-    "self_attention/value/kernel": "self_attn.v_proj.weight",
-    "self_attention/value/bias": "self_attn.v_proj.bias",
-    "self_attention/output/kernel": "self_attn.out_proj.weight",
-    "self_attention/output/bias": "self_attn.out_proj.bias",
-    "self_attention_norm/gamma": "self_attn_layer_norm.weight",
-    "self_attention_norm/beta": "self_attn_layer_norm.bias",
-    "cross_attention/query/kernel": "encoder_attn.q_proj.weight",
-    "cross_attention/query/bias": "encoder_attn.q_proj.bias",
-    "cross_attention/key/kernel": "encoder_attn.k_proj.weight",
-    "cross_attention/key/bias": "encoder_attn.k_proj.bias",
-    "cross_attention/value/kernel": "encoder_attn.v_proj.weight",
-    "cross_attention/value/bias": "encoder_attn.v_proj.bias",
-    "cross_attention/output/kernel": "encoder_attn.out_proj.weight",
-    "cross_attention/output/bias": "encoder_attn.out_proj.bias",
-    "cross_attention_norm/gamma": "encoder_attn_layer_norm.weight",
-    "cross_attention_norm/beta": "encoder_attn_layer_norm.bias",
-    "feed_forward/inner/kernel": "fc1.weight",
-    "feed_forward/inner/bias": "fc1.bias",
-    "feed_forward/outer/kernel": "fc2.weight",
-    "feed_forward/outer/bias": "fc2.bias",
-    "feed_forward_norm/gamma": "final_layer_norm.weight",
-    "feed_forward_norm/beta": "final_layer_norm.bias",
-}
-LAST_NORM_NAMES = {
-    "encoder/last_norm/gamma": ("model.encoder.layer_norm.weight",),
-    "encoder/last_norm/beta": ("model.encoder.layer_norm.bias",),
-    "decoder/last_norm/gamma": ("model.decoder.layer_norm.weight",),
-    "decoder/last_norm/beta": ("model.decoder.layer_norm.bias",),
-}
+# The options of generation that both config.json and generation_config.json have.
+GENERATION_OPTIONS = (
+    *("pad_token_id", "decoder_start_token_id", "eos_token_id", "forced_eos_token_id"),
+    *("bad_words_ids", "num_beams", "max_length"),
+)
 SHARED_MATRIX = "model.shared.weight"
-SOURCE_MATRIX = "model.encoder.embed_tokens.weight"
-TARGET_MATRIX = "model.decoder.embed_tokens.weight"
 LOGITS_MATRIX = "lm_head.weight"
 LOGITS_BIAS = "final_logits_bias"
+TABLE = TensorTable(
+    prefix="model.{stack}.layers.{layer}.",
+    layers={
+        "self_attention/query": "self_attn.q_proj.{}",
+        "self_attention/key": "self_attn.k_proj.{}",
+        "self_attention/value": "self_attn.v_proj.{}",
+        "self_attention/output": "self_attn.out_proj.{}",
+        "self_attention_norm": "self_attn_layer_norm.{}",
+        "cross_attention/query": "encoder_attn.q_proj.{}",
+        "cross_attention/key": "encoder_attn.k_proj.{}",
+        "cross_attention/value": "encoder_attn.v_proj.{}",
+        "cross_attention/output": "encoder_attn.out_proj.{}",
+        "cross_attention_norm": "encoder_attn_layer_norm.{}",
+        "feed_forward/inner": "fc1.{}",
+        "feed_forward/outer": "fc2.{}",
+        "feed_forward_norm": "final_layer_norm.{}",
+    },
+    kinds={"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"},
+    # A file may store a shared matrix once or several times, under any of its names.
+    others={
+        "encoder/last_norm/gamma": "model.encoder.layer_norm.weight",
+        "encoder/last_norm/beta": "model.encoder.layer_norm.bias",
+        "decoder/last_norm/gamma": "model.decoder.layer_norm.weight",
+        "decoder/last_norm/beta": "model.decoder.layer_norm.bias",
+        "embedding/embeddings": ("model.encoder.embed_tokens.weight", SHARED_MATRIX),
+        "target_embedding/embeddings": ("model.decoder.embed_tokens.weight", SHARED_MATRIX),
+        "logits_embedding/embeddings": LOGITS_MATRIX,
+        **dict.fromkeys(LOGITS_BIASES, LOGITS_BIAS),
+    },
+    transposed=True,
+)
 
 
 class _Architecture(NamedTuple):
@@ -102,12 +114,11 @@ class _Architecture(NamedTuple):
     read_vocabularies: Callable[[Path, dict[str, Any]], tuple[Pieces, Pieces]]
     required_options: dict[str, Any]  # the only values supported
     fields: dict[str, Any]  # of TransformerConfig
-    names: dict[str, tuple[str, ...]]  # of tensors outside the layers
     reads_source_code: bool = False  # whether sources begin with their own language
     notice: str = ""  # to users
 
 
-def read_hugging_face(path: Path) -> MarianModel:
+def read(path: Path) -> ForeignModel:
     """Reads a directory with config.json.
 
     Raises:
@@ -116,11 +127,12 @@ def read_hugging_face(path: Path) -> MarianModel:
     """
     config_file = path / "config.json"
     options = _read_options(path)
-    has_shared_vocabulary = options.get("share_encoder_decoder_embeddings", True)
     is_tied = options.get("tie_word_embeddings", True)
 
     architecture = _architecture(path, options)
     source, target = architecture.read_vocabularies(path, options)
+    is_shared = options.get("share_encoder_decoder_embeddings", True)
+    is_shared |= not is_tied and source.names == target.names
     wanted = {
         **architecture.required_options,
         "decoder_attention_heads": options.get("encoder_attention_heads"),
@@ -134,36 +146,150 @@ def read_hugging_face(path: Path) -> MarianModel:
         options,
         OPTION_NAMES,
         vocab_size=len(target.names),
-        source_vocab_size=None if has_shared_vocabulary else len(source.names),
+        source_vocab_size=None if is_shared else len(source.names),
         tie_embeddings=is_tied,
         scale_embeddings=options.get("scale_embedding", False),
         norm_epsilon=1e-5,  # torch.nn.LayerNorm's
+        attention_bias=True,
+        logits_bias=True,
         **architecture.fields,
     )
 
+    starts_like_another = options["decoder_start_token_id"] in target.rows[[PAD_ID, EOS_ID]]
+    never_generated = (PAD_ID, BOS_ID) if starts_like_another else ()
     files = [path / name for name in weight_files([file.name for file in path.iterdir()], path)]
-    names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
-    names |= architecture.names | _names_of_embeddings(has_shared_vocabulary, is_tied)
-    return MarianModel(
+    return ForeignModel(
         files[0],
         tensors=_read_weights(files),
         config=config,
         source=source,
         target=target,
-        names=names,
-        kernels_are_transposed=True,
+        table=table_of(config),
+        never_generated=never_generated,
         max_length=options.get("max_position_embeddings", 512),
+        languages=_read_languages(path),
         reads_source_code=architecture.reads_source_code,
         notice=architecture.notice,
     )
 
 
-def read_languages(folder: Path) -> list[str]:
+def table_of(config: TransformerConfig) -> TensorTable:
+    """Returns the table of a model, with all names of the matrices that it shares."""
+    source = TABLE.others["embedding/embeddings"]
+    target = TABLE.others["target_embedding/embeddings"]
+    if config.tie_embeddings:
+        target = (*target, LOGITS_MATRIX)
+        if config.source_vocab_size is None:
+            source = (SHARED_MATRIX, *source, *target)
+    matrices = {"embedding/embeddings": source, "target_embedding/embeddings": target}
+    return TABLE._replace(others={**TABLE.others, **matrices})
+
+
+def export_hugging_face(
+    model: Transformer,
+    vocabularies: VocabularyPair,
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes a directory for MarianMTModel and MarianTokenizer, and a model card.
+
+    The ids there are ours.
+
+    Args:
+        model: the Transformer.
+        vocabularies: the source and target vocabularies, in files.
+        export_dir: the directory to create.
+        card: the model card.
+        overwrite: whether to replace an earlier export in `export_dir`.
+
+    Returns:
+        {"hugging_face": export_dir, "bytes"}.
+
+    Raises:
+        InputError: if MarianMTModel cannot hold the model, a vocabulary is not a SentencePiece
+            model, safetensors is not installed, or `export_dir` is not empty or not writable.
+    """
+    check_config("hugging_face", model.config)
+    sides = {"source": vocabularies.source, "target": vocabularies.target}
+    rows = [np.arange(vocabulary.vocab_size) for vocabulary in sides.values()]
+    tensors = tensors_of(model, Arrangement(table_of(model.config), model.config, *rows))
+    bias = tensors.get(LOGITS_BIAS, np.zeros(model.config.vocab_size, np.float32))
+    tensors[LOGITS_BIAS] = bias.reshape(1, -1)
+    options = _options_of(model.config, card)
+    generation = {name: options[name] for name in GENERATION_OPTIONS}
+    is_separate = not options["share_encoder_decoder_embeddings"]
+    source, target = card.languages.directions[0] if _has_direction(card) else (None, None)
+    tokenizer = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": is_separate,
+        "source_lang": source,
+        "target_lang": target,
+        "model_max_length": options["max_position_embeddings"],
+    }
+    write = package("safetensors.numpy", to_path(export_dir)).save
+    files = {
+        "model.safetensors": write(tensors, metadata={"format": "pt"}),
+        "config.json": _json(options),
+        "generation_config.json": _json(generation),
+        "tokenizer_config.json": _json(tokenizer),
+        "vocab.json": _json(_ids(vocabularies.source)),
+    }
+    if is_separate:
+        files["target_vocab.json"] = _json(_ids(vocabularies.target))
+    for side, vocabulary in sides.items():
+        files[f"{side}.spm"] = sentencepiece_model(vocabulary)
+    size = write_export(lambda folder: write_files(folder, files), export_dir, card, overwrite)
+    return {"hugging_face": str(export_dir), "bytes": size}
+
+
+def _options_of(config: TransformerConfig, card: ModelCard) -> dict[str, Any]:
+    """Returns the content of config.json. Padding and BOS are never generated."""
+    is_shared = config.tie_embeddings and config.source_vocab_size is None
+    return {
+        "model_type": MARIAN,
+        "architectures": ["MarianMTModel"],
+        **{option: getattr(config, field) for field, option in OPTION_NAMES.items()},
+        "decoder_layers": config.num_decoder_layers,
+        "decoder_attention_heads": config.num_heads,
+        "decoder_ffn_dim": config.d_ff,
+        "vocab_size": config.source_vocab_size or config.vocab_size,
+        "decoder_vocab_size": config.vocab_size,
+        "scale_embedding": config.scale_embeddings,
+        "share_encoder_decoder_embeddings": is_shared,
+        "tie_word_embeddings": config.tie_embeddings,
+        "max_position_embeddings": card.decoding.limits(config).source,
+        "pad_token_id": PAD_ID,
+        "decoder_start_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+        "forced_eos_token_id": EOS_ID,
+        "bad_words_ids": [[PAD_ID], [BOS_ID]],
+        "num_beams": card.decoding.beam_size,
+        "max_length": card.decoding.limits(config).target,
+        **ARCHITECTURES[MARIAN].required_options,
+    }
+
+
+def _ids(vocabulary: Subwords) -> dict[str, int]:
+    start = vocabulary.pieces[BOS_ID]
+    pieces = ["<pad>", start, "</s>", "<unk>", *vocabulary.pieces[UNK_ID + 1 :]]
+    return {piece: id_ for id_, piece in enumerate(pieces)}
+
+
+def _has_direction(card: ModelCard) -> bool:
+    return card.languages is not None and len(card.languages.directions) == 1
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8")
+
+
+def _read_languages(folder: Path) -> tuple[str, ...]:
     """Returns the source and target language in tokenizer_config.json; none if it has none."""
     file = folder / "tokenizer_config.json"
     options = read_json(file) if file.is_file() else {}
     languages = [options.get("source_lang"), options.get("target_lang")]
-    return [language for language in languages if isinstance(language, str)]
+    return tuple(language for language in languages if isinstance(language, str))
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
@@ -215,7 +341,6 @@ _M2M_100 = _Architecture(
     _shared(m2m100.read_m2m100_vocabulary),
     required_options={},
     fields={"norm": "pre", "positions": "m2m100", "decoder_reads_code": True},
-    names=LAST_NORM_NAMES,
     reads_source_code=True,
 )
 ARCHITECTURES = {
@@ -228,7 +353,6 @@ ARCHITECTURES = {
             "static_position_embeddings": True,
         },
         fields={},
-        names={},
     ),
     "SMaLL-100": _M2M_100._replace(
         fields={"norm": "pre", "positions": "m2m100"}, reads_source_code=False
@@ -272,24 +396,3 @@ def _read_weights(files: Collection[Path]) -> dict[str, np.ndarray | StoredTenso
     for file in files:
         tensors |= read_tensors(file)
     return {name: tensor for name, tensor in tensors.items() if "embed_positions" not in name}
-
-
-def _names_of_embeddings(has_shared_vocabulary: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
-    """Returns the possible names of embedding tensors; the first one in a file is used.
-
-    A file may store a shared matrix once or several times, under any of its names.
-    """
-    target = (TARGET_MATRIX, SHARED_MATRIX)
-    if is_tied:
-        target = (*target, LOGITS_MATRIX)
-    source = (SOURCE_MATRIX, SHARED_MATRIX)
-    if has_shared_vocabulary and is_tied:
-        source = (*source, *target)
-    return {
-        "embedding/embeddings": source,
-        "target_embedding/embeddings": target,
-        "logits_embedding/embeddings": (LOGITS_MATRIX,),
-        "embedding/bias": (LOGITS_BIAS,),
-        "target_embedding/bias": (LOGITS_BIAS,),
-        "logits_embedding/bias": (LOGITS_BIAS,),
-    }

@@ -34,8 +34,6 @@ from keras_transformer.kit.exchange.onnx_graph import Graph, Tensor
 
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
-# The kinds of positions that the Writer computes.
-KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
 
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:

@@ -16,7 +16,8 @@ from keras_transformer.core.vocabulary.language_codes import Direction, options_
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.documents.text_translator import TextTranslator
-from keras_transformer.kit.exchange.argos import export_argos, sentencepiece_model
+from keras_transformer.kit.exchange.argos import export_argos
+from keras_transformer.kit.exchange.sentencepiece_pieces import sentencepiece_model
 from pipelines.prepare.vocabulary import learn_subwords
 from tests.given_answers import card_of
 from tests.refusals import refused
@@ -187,12 +188,6 @@ def test_an_imported_model_has_its_sentencepiece_model(shared, tmp_path):
 def test_directions_that_cannot_be(model, shared, tmp_path, directions, origin, argument, received):
     with refused(argument, received):
         export(tmp_path / "export", model, shared, directions, **origin)
-
-
-def test_a_decoder_that_reads_codes_is_refused(shared, tmp_path):
-    model = small_model(vocab_size=330, decoder_reads_code=True)
-    with refused("model", "decoder_reads_code", about="ctranslate2"):
-        export(tmp_path / "export", model, shared, ["en-de"])
 
 
 def test_wordpiece_is_refused(model, tmp_path):

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
+from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.hub import read_license
-from keras_transformer.kit.exchange.hugging_face import read_hugging_face
 from tests.free_ports import free_addresses
 from tests.kit.exchange import hugging_face_files, loopback_hub, marian_files
 from tests.processes import ROOT, PythonProcess
@@ -58,7 +58,7 @@ def test_logits(kind, models, hub, call_program, tmp_path):
     file = {"safetensors": "model.safetensors", "h5": "tf_model.h5"}[kind]
     assert {name for name, _ in hub.downloads} == {*FILES, file}
 
-    trained, rows = restore(model_dir), read_hugging_face(folder).source.rows
+    trained, rows = restore(model_dir), hugging_face.read(folder).source.rows
     rng = np.random.default_rng(5)
     source, target = rng.integers(4, size + 1, size=(2, 1, 9), dtype=np.int32)
     target[0, 0] = 1
@@ -168,7 +168,7 @@ def test_errors(models, hub, call_program, tmp_path):
         ([], "--path", "neither", "--hub"),
         ([f"--hub={NAME}", f"--path={h5}"], "--path", "path and hub", "both"),
         ([f"--path={h5}", "--revision=v1"], "--revision", "v1", "--hub"),
-        ([f"--hub={NAME}", "--format=keras"], "--format", "keras", "marian"),
+        ([f"--hub={NAME}", "--format=keras"], "--format", "keras", "auto"),
     ):
         done = call_program("import_model", f"--model_dir={tmp_path / 'model'}", *flags)
         assert done.code == 1, flags

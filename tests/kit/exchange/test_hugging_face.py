@@ -27,10 +27,10 @@ import sentencepiece
 
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
-from keras_transformer.kit.exchange.hugging_face import read_hugging_face
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
+from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from keras_transformer.support.errors import InputError
 from keras_transformer.use.store.model_path import ModelPath
@@ -120,7 +120,7 @@ def ours_of(kept):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_logits(name, texts, tmp_path):
     made = make(texts, tmp_path, **SETTINGS[name])
-    kept = read_hugging_face(made.folder)
+    kept = hugging_face.read(made.folder)
     model, ours = build(kept), ours_of(kept)
     sources = made.tokenizer(SOURCES, return_tensors="pt", padding=True)
     targets = np.random.default_rng(1).integers(made.pad, size=(len(SOURCES), 7))
@@ -150,9 +150,9 @@ def test_small100(seed, tmp_path):
             if parameter.ndim == 1:
                 parameter.add_(0.3 * torch.randn_like(parameter))
     there.save_pretrained(folder)
-    import_marian(folder, tmp_path / "model")
+    import_model(folder, tmp_path / "model")
 
-    kept = read_hugging_face(folder)
+    kept = hugging_face.read(folder)
     encoded = VocabularyPair.load(tmp_path / "model").source.encode(
         [f">>de<< {text}" for text in SOURCES]
     )
@@ -186,12 +186,12 @@ def test_small100(seed, tmp_path):
 def test_half_precision_in_every_kind_of_file(texts, tmp_path):
     made = make(texts, tmp_path)
     made.model.half().save_pretrained(tmp_path)
-    models = [build(read_hugging_face(tmp_path))]
+    models = [build(hugging_face.read(tmp_path))]
     (tmp_path / "model.safetensors").unlink()
     for zipped in (True, False):  # False: as PyTorch wrote before 1.6
         file, state = tmp_path / "pytorch_model.bin", made.model.state_dict()
         torch.save(state, file, _use_new_zipfile_serialization=zipped)
-        models.append(build(read_hugging_face(tmp_path)))
+        models.append(build(hugging_face.read(tmp_path)))
     for variables in zip(*[model.trainable_variables for model in models], strict=True):
         first, *others = map(np.array, variables)
         assert first.dtype == np.float32 and np.ptp(first) > 0
@@ -209,7 +209,7 @@ def test_pickled_code_is_not_run(made, tmp_path, monkeypatch):
     (folder / "model.safetensors").unlink()
     torch.save({"model.shared.weight": Evil()}, folder / "pytorch_model.bin")
     with refused(None, place=folder / "pytorch_model.bin"):
-        read_hugging_face(folder)
+        hugging_face.read(folder)
     assert not (tmp_path / "touched").exists()
 
 
@@ -228,13 +228,13 @@ def test_pickled_code_is_not_run(made, tmp_path, monkeypatch):
 def test_what_does_not_belong_together(name, value, place, argument, received, made, tmp_path):
     folder = changed(made, tmp_path / "model", name, value)
     with refused(argument, received, folder / place):
-        build(read_hugging_face(folder))
+        build(hugging_face.read(folder))
 
 
 def test_a_layer_that_the_weights_do_not_have(made, tmp_path):
     folder = changed(made, tmp_path / "model", "encoder_layers", 3)
     with pytest.raises(InputError) as error:
-        build(read_hugging_face(folder))
+        build(hugging_face.read(folder))
     assert error.value.argument.startswith("model.encoder.layers.2.")
     assert error.value.place == str(folder / "model.safetensors")
 
@@ -249,8 +249,8 @@ def changed(made, folder, name, value):
 
 
 def test_tokens(made, tmp_path):
-    import_marian(made.folder, tmp_path / "model")
-    ours = ours_of(read_hugging_face(made.folder))[0]
+    import_model(made.folder, tmp_path / "model")
+    ours = ours_of(hugging_face.read(made.folder))[0]
     vocabularies = VocabularyPair.load(tmp_path / "model")
     texts = [
         *SOURCES,
@@ -303,7 +303,7 @@ def trained(tmp_path_factory):
         adam.step()
     made.model.eval()
     made.model.save_pretrained(made.folder)
-    import_marian(made.folder, folder / "model")
+    import_model(made.folder, folder / "model")
     made.model_dir = folder / "model"
     return made
 
@@ -378,7 +378,7 @@ def multilingual(request, tmp_path_factory):
         loss.backward()
         adam.step()
     model.eval().save_pretrained(folder)
-    import_marian(folder, folder / "model")
+    import_model(folder, folder / "model")
     return types.SimpleNamespace(
         model=model,
         tokenizer=tokenizer,

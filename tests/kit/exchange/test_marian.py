@@ -11,10 +11,10 @@ from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.training.checkpoint_weights import restore_model
 from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.exchange import marian
+from keras_transformer.kit.exchange.foreign_model import build
 from keras_transformer.kit.exchange.graph_vocabulary import GraphVocabulary
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
-from keras_transformer.kit.exchange.marian_npz import read_npz
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import evaluate_on
@@ -36,7 +36,7 @@ def opus(tmp_path_factory):
     marian_files.write_vocabulary(texts)
     made = marian_files.write_model(texts, folder / "marian")
     made.model_dir = folder / "model"
-    import_marian(made.folder, made.model_dir)
+    import_model(made.folder, made.model_dir)
     return made
 
 
@@ -50,7 +50,7 @@ def test_model_directory(opus):
     assert (description.preset, description.task) == ("imported", "translation")
     assert description.max_length == 512
     model, _ = restore_model(opus.model_dir)
-    built = build(read_npz(opus.folder))
+    built = build(marian.read(opus.folder))
     assert model.config == built.config == description.model
     for ours, theirs in zip(model.trainable_variables, built.trainable_variables, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -64,7 +64,7 @@ def test_text_becomes_ids_and_text_again(opus):
     # "ü" is no piece of the source, but of the target: one vocabulary has both.
     pieces = marian_files.pieces_of(opus.folder)
     assert "ü" in pieces and "ü" in spelled[1] and "<unk>" in spelled[1]
-    assert read_npz(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
+    assert marian.read(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
 
 
 @pytest.mark.slow  # another imported model
@@ -74,8 +74,8 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     assert ">>cs<<" in ids  # in place of a piece, so that the sizes are those of the weights
     (folder / "vocab.yml").write_text(ids, encoding="utf-8")
     with refused("languages", "en,de"):
-        import_marian(folder, tmp_path / "model", ["en", "de"])
-    import_marian(folder, tmp_path / "model", ["en"])
+        import_model(folder, tmp_path / "model", ["en", "de"])
+    import_model(folder, tmp_path / "model", ["en"])
     several = load(tmp_path / "model", beam_size=1)
     assert set(several.target_languages) == {"de", "cs"}
     known = several.card.languages
@@ -100,7 +100,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
 @pytest.mark.slow  # test_greedy_search.py has every option
 def test_greedy_search(opus, translator):
     """The most probable ids one after the other, of the NumPy reference, as text."""
-    rows = read_npz(opus.folder).source.rows
+    rows = marian.read(opus.folder).source.rows
     vocabulary = VocabularyPair.load(opus.model_dir).source
     for text, ids in zip(SOURCES[:2], vocabulary.encode(SOURCES[:2]), strict=True):
         (best,) = translator.translate([text])[0]

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
-from keras_transformer.kit.exchange.marian_npz import read_npz
+from keras_transformer.kit.exchange import marian
+from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.importing import import_model
 from tests.kit.exchange import marian_files
 from tests.refusals import refused
 
@@ -22,7 +22,7 @@ def texts(tmp_path_factory):
 
 
 def assert_same_logits(made, **settings):
-    kept = read_npz(made.folder)
+    kept = marian.read(made.folder)
     rng = np.random.default_rng(5)
     source, target = rng.integers(2, made.size + 2, size=(2, 1, 9), dtype=np.int32)
     target[0, 0] = 1
@@ -58,11 +58,11 @@ def test_one_sentencepiece_model_as_vocabulary(tmp_path):
     marian_files.train_sentencepiece(tmp_path, ["vocab.spm"], **ids)
     options, weights = marian_files.draw("post", "relu", (1, 1), [48], True)
     marian_files.save(tmp_path, options, weights)
-    kept = read_npz(tmp_path)
+    kept = marian.read(tmp_path)
     assert kept.source.names == kept.target.names
     assert kept.source.rows[:4].tolist() == [-1, -1, 0, 1]
     assert build(kept).config.vocab_size == 48 + 2  # padding and BOS are new
-    import_marian(tmp_path, tmp_path / "imported")
+    import_model(tmp_path, tmp_path / "imported")
     source, target = VocabularyPair.load(tmp_path / "imported")
     assert len(source.encode(["the dog"])[0]) > 1
     assert source.encode(["the dog"]) == target.encode(["the dog"])
@@ -110,7 +110,7 @@ def opus(texts, tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "place", "argument", "received"),
     [
-        (removed("model.npz"), None, "path", "0 *.npz"),
+        (removed("model.npz"), None, "path", "model"),
         (shortened("model.npz"), "model.npz", None, None),
         (shortened("source.spm"), "source.spm", None, None),
         (shortened("vocab.yml"), "vocab.yml", None, None),
@@ -146,7 +146,7 @@ def test_what_cannot_be_imported(change, place, argument, received, opus, tmp_pa
     shutil.copytree(opus, folder)
     change(folder)
     with refused(argument, received, None if place is None else folder / place):
-        import_marian(folder, tmp_path / "imported")
+        import_model(folder, tmp_path / "imported")
     assert not (tmp_path / "imported").exists()
 
 
@@ -170,11 +170,11 @@ def test_yaml_that_would_take_all_stack_or_memory(text, received, opus, tmp_path
     shutil.copytree(opus, folder)
     yaml_of_options(text)(folder)
     with refused(None, received, folder / "model.npz"):
-        read_npz(folder)
+        marian.read(folder)
     yaml_of_options("type: transformer")(folder)
     (folder / "vocab.yml").write_text(text)
     with refused(None) as error:
-        read_npz(folder)
+        marian.read(folder)
     assert "vocab.yml" in str(error.value)
 
 
@@ -186,11 +186,11 @@ def test_gelu_of_versions_before_the_exact_one(texts, tmp_path):
         assert_same_logits(made)
     made.options["transformer-ffn-activation"] = "former gelu"
     assert_same_logits(made)
-    assert read_npz(made.folder).config.activation == "swish"
+    assert marian.read(made.folder).config.activation == "swish"
     for version, received in ((None, "null"), ("new", '"new"')):
         changed_option("version", version)(made.folder)
         with refused("version", received, made.folder / "model.npz", about="1.12.3"):
-            read_npz(made.folder)
+            marian.read(made.folder)
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def two_vocabularies(tmp_path_factory):
 
 
 def sides(folder):
-    kept = read_npz(folder)
+    kept = marian.read(folder)
     return kept.source.sentencepiece_model.name, kept.target.sentencepiece_model.name
 
 
@@ -240,7 +240,7 @@ def test_names_of_vocabularies_tell_their_sides(two_vocabularies, source, target
 def test_names_of_vocabularies_that_do_not_tell(two_vocabularies, source, target, tmp_path):
     folder = renamed(two_vocabularies, tmp_path / "model", source, target)
     with refused(None, ", ".join(sorted([source, target])), folder, about="src and trg"):
-        read_npz(folder)
+        marian.read(folder)
 
 
 @pytest.mark.parametrize("name", ["decoder.yml", "model.npz.decoder.yml"])
@@ -270,4 +270,4 @@ def test_decoder_files_that_name_no_pair(two_vocabularies, content, argument, re
     shutil.copytree(two_vocabularies, folder)
     (folder / "decoder.yml").write_text(yaml.safe_dump(content))
     with refused(argument, received, folder / "decoder.yml"):
-        read_npz(folder)
+        marian.read(folder)
