@@ -154,7 +154,7 @@ def write_model(
     tokens = vocabularies.target.pieces
     usual = {
         "add_source_bos": False,
-        "add_source_eos": True,
+        "add_source_eos": config.encoder_reads_eos,
         "bos_token": tokens[BOS_ID],
         "decoder_start_token": tokens[BOS_ID],
         "eos_token": tokens[EOS_ID],

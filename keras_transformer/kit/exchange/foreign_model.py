@@ -40,6 +40,7 @@ class ForeignModel(NamedTuple):
     max_length: int = 512  # length of a source, in ids with EOS
     languages: tuple[str, ...] = ()  # source and target, or the source alone, as far as known
     reads_source_code: bool = False  # whether sources begin with their own language
+    needs_code: bool = False  # whether sources begin with a code even if there is only one
     notice: str = ""  # to users
 
 
@@ -67,7 +68,7 @@ def make_config(
     for field, option in option_names.items():
         require(option in options, option, "must be given", "none", place)
         fields[field] = options[option]
-    if fields["decoder_layers"] == fields["num_layers"]:
+    if fields["decoder_layers"] == fields["num_layers"]:  # as in our own configurations
         fields["decoder_layers"] = None
     try:
         return TransformerConfig(**fields)

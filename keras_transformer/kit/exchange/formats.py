@@ -38,8 +38,8 @@ class Format(NamedTuple):
     """A format. Its writer is `write(model, vocabularies, export_dir, card, overwrite, **options)`.
 
     It returns {the format's name: `result`, "bytes": the size}. The writer of a format that can be
-    an ensemble takes a sequence of models. The module of a format with `files` also has a reader,
-    `read(path)`, which returns a ForeignModel.
+    an ensemble takes a sequence of models. A format with `files` also has a reader, `read(path)`,
+    which returns a ForeignModel.
     """
 
     description: str
@@ -52,6 +52,7 @@ class Format(NamedTuple):
     options: Mapping[str, Option] = {}
     result: str = "the folder"
     files: tuple[str, ...] = ()  # patterns of files that show this format, if it can be read
+    reader: str | None = None  # the module that reads it, if that is not `module`
     # By a field of TransformerConfig: the only values that the format can hold.
     holds: Mapping[str, Sequence[Any]] = {}
 
@@ -66,6 +67,7 @@ _MARIAN = {
     "d_k": (_HEADS,),
     "d_v": (_HEADS,),
     "decoder_reads_code": (False,),
+    "encoder_reads_eos": (True,),
 }
 
 FORMATS = {
@@ -87,6 +89,8 @@ FORMATS = {
         module="ctranslate2",
         writer="export_ctranslate2",
         search_options=ALL_SEARCH_OPTIONS,
+        files=("model.bin",),
+        reader="ctranslate2_reader",
         holds={"positions": _POSITIONS, "attention_window": (None,)},
     ),
     "argos": Format(
@@ -99,6 +103,7 @@ FORMATS = {
             ),
         },
         result="the files of the packages",
+        files=("*.argosmodel", "metadata.json"),
         holds={
             "positions": _POSITIONS,
             "attention_window": (None,),

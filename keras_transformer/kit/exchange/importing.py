@@ -16,14 +16,17 @@ from absl import logging
 from keras_transformer.core.config import SUFFIXES
 from keras_transformer.core.vocabulary.language_codes import Direction, options_of
 from keras_transformer.core.vocabulary.pair import SEPARATE, SHARED, VocabularyPair
+from keras_transformer.kit.exchange.ctranslate2_reader import read_own
 from keras_transformer.kit.exchange.foreign_model import ForeignModel, build
 from keras_transformer.kit.exchange.formats import FORMATS, format_at
 from keras_transformer.kit.exchange.sentencepiece_pieces import Pieces
 from keras_transformer.support.errors import require
 from keras_transformer.support.files.paths import is_device
 from keras_transformer.support.files.replacing import write_file
+from keras_transformer.use.store.card import CARD
 from keras_transformer.use.store.decoding import ChosenDecoding
 from keras_transformer.use.store.directory import write_model_directory
+from keras_transformer.use.store.export import CTranslate2Model
 from keras_transformer.use.store.languages import find_language, is_language_code
 from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.opening import open_model
@@ -53,6 +56,8 @@ def import_model(
         InputError: if a file is missing, damaged or a device, the files do not match, the model has
             an unsupported feature, `model_dir` is not empty, or `languages` do not fit the model.
     """
+    if format_at(path) == "ctranslate2" and (path / CARD).is_file():
+        return import_own(path, model_dir, files)
     foreign = read_model(path)
     model = build(foreign)
     if foreign.notice:
@@ -63,8 +68,8 @@ def import_model(
             _write_vocabulary(Path(folder, name + SUFFIXES["pieces"]), pieces)
         vocabularies = VocabularyPair.load(folder)
         codes = vocabularies.source.languages
-        # A model with one target language may have its code, but does not need it.
-        targets = list(codes) if len(codes) > 1 else []
+        # A model with one target language may have its code, but seldom needs it.
+        targets = list(codes) if len(codes) > 1 or foreign.needs_code else []
         if foreign.reads_source_code:
             task_options, languages = _options_of_both(languages, targets)
         else:
@@ -80,25 +85,35 @@ def import_model(
         )
 
 
-def import_own(path: Path, model_dir: Path) -> dict[str, str | int]:
-    """Makes a model directory from a .keras file or a SavedModel of this library.
+def import_own(
+    path: Path, model_dir: Path, files: Mapping[str, bytes] | None = None
+) -> dict[str, str | int]:
+    """Makes a model directory from a .keras file or an export of this library.
+
+    The arguments are those of `import_model`.
 
     Raises:
         InputError: if there is none, it is damaged or cannot be trained, or `model_dir` is not
             empty.
     """
     stored = open_model(ModelPath(path))
-    trained = stored.restore()
-    description, decoding = trained.card.description, trained.card.decoding
+    if isinstance(stored, CTranslate2Model):
+        model = build(read_own(path, stored.card.config))
+        vocabularies, card = stored.vocabularies(), stored.card
+    else:
+        trained = stored.restore()
+        model, vocabularies, card = trained.model, trained.vocabularies, trained.card
+    description, decoding = card.description, card.decoding
     return write_model_directory(
         model_dir,
-        trained.model,
-        trained.vocabularies,
+        model,
+        vocabularies,
         max_length=decoding.max_source_length,
         task=description.task,
         task_options=description.task_options,
         languages=description.languages,
         chosen=ChosenDecoding.of(decoding) if stored.is_export else None,
+        files=files,
     )
 
 
@@ -106,8 +121,9 @@ def read_model(path: Path) -> ForeignModel:
     """Reads a model of another toolkit; the arguments and errors are those of `import_model`."""
     for file in path.glob("*"):
         require(not is_device(file), None, "must be a file", "a pipe or a device", file)
-    module = FORMATS[format_at(path)].module
-    return importlib.import_module(f"{__package__}.{module}").read(path)
+    kind = FORMATS[format_at(path)]
+    module = importlib.import_module(f"{__package__}.{kind.reader or kind.module}")
+    return module.read(path)
 
 
 def _options_of_both(
@@ -164,4 +180,4 @@ def _are_languages(languages: Sequence[str], targets: Sequence[str]) -> bool:
 def _write_vocabulary(file: Path, pieces: Pieces) -> None:
     """Writes the pieces in the order of their ids, followed by the SentencePiece model."""
     names = json.dumps(pieces.names).encode()
-    write_file(file, names + b"\n" + pieces.sentencepiece_model.read_bytes())
+    write_file(file, names + b"\n" + pieces.sentencepiece_model)

@@ -27,7 +27,7 @@ TARGET_NAMES = re.compile("target|trg|tgt", re.IGNORECASE)
 class Pieces(NamedTuple):
     """The source or target vocabulary."""
 
-    sentencepiece_model: Path  # splits text into pieces
+    sentencepiece_model: bytes  # splits text into pieces
     names: list[str]  # the pieces, in the order of the ids of this library
     rows: np.ndarray  # int [V], the pieces' ids in the model's files, or NEW_ROW
 
@@ -93,7 +93,7 @@ def numbered_pieces(
     start = "<start>" if start_id in (padding_id, eos_id, NEW_ROW) else pieces[start_id]
     other_ids = [number for number in range(len(ids)) if number not in special_ids]
     return Pieces(
-        sentencepiece_model,
+        sentencepiece_model.read_bytes(),
         names=["<pad>", start, "</s>", "<unk>", *(pieces[number] for number in other_ids)],
         rows=np.array([padding_id, start_id, eos_id, unknown_id, *other_ids]),
     )

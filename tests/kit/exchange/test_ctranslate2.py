@@ -53,7 +53,7 @@ OPTIONS = {
         "norm_epsilon": 0.1,
     },
     "rotary positions, narrow values, SwiGLU": {
-        **{"positions": "rotary", "d_v": 5, "activation": "swiglu"},
+        **{"positions": "rotary", "d_v": 5, "activation": "swiglu", "encoder_reads_eos": False},
     },
 }
 

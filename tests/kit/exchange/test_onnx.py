@@ -53,6 +53,7 @@ OPTIONS = {
         "norm_epsilon": 0.1,
     },
     "M2M-100's": {"positions": "m2m100", "norm": "pre", "attention_bias": True},
+    "OpenNMT's": {"norm": "pre", "encoder_reads_eos": False},
     "learned, window, two vocabularies": {
         "positions": "learned",
         "max_positions": LENGTH,
