@@ -37,7 +37,7 @@ def write_opennmt(folder, activation="relu", quantization=None, shared=True, **o
     variables = {}
 
     def add(name, *shape):
-        variables[f"{name}.weight"] = rng.normal(scale=0.4, size=shape).astype(np.float32)
+        variables[f"{name}.weight"] = rng.normal(scale=0.9, size=shape).astype(np.float32)
         variables[f"{name}.bias"] = rng.normal(scale=0.4, size=shape[:1]).astype(np.float32)
 
     layers = {"encoder": ("transformer", 2), "decoder": ("transformer_layers", 1)}
@@ -54,7 +54,7 @@ def write_opennmt(folder, activation="relu", quantization=None, shared=True, **o
             add(f"{at}.feed_forward.w_2", D_MODEL, D_FF)
         embeddings = f"{stack}.embeddings.make_embedding"
         add(f"{embeddings}.emb_luts.0", len(source if stack == "encoder" else target), D_MODEL)
-        variables[f"{embeddings}.pe.pe"] = sinusoids(100)[:, None]
+        variables[f"{embeddings}.pe.pe"] = sinusoids(512)[:, None]
     add("generator", len(target), D_MODEL)
     variables["generator.bias"][:3] = UNLIKELY
     if shared:

@@ -26,18 +26,23 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.core.config import EOS_ID
+from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
 from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.hugging_face import export_hugging_face
 from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from keras_transformer.support.errors import InputError
 from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.opening import open_model
+from pipelines.prepare.vocabulary import learn_subwords
+from tests.given_answers import card_of
 from tests.kit.exchange import hugging_face_files, marian_files
 from tests.kit.exchange.marian_files import SOURCES, TARGETS
 from tests.refusals import refused
+from tests.small_models import small_model
 
 pytestmark = pytest.mark.slow  # another engine, which takes seconds to import
 
@@ -464,3 +469,56 @@ def test_translations_of_a_trained_model(trained, beams):
         each = log_probs.gather(-1, labels[..., None])[..., 0]
         each[ids[:, 1:] == trained.pad] = 0
     np.testing.assert_allclose([s.log_prob for s in scores], each.sum(-1).numpy(), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"activation": "swish", "decoder_layers": 1, "attention_bias": True},
+        {"scale_embeddings": False, "tie_embeddings": False, "source_vocab_size": 290},
+    ],
+)
+def test_transformers_loads_what_is_written(settings, tmp_path):
+    vocabularies = []
+    for side, texts in (("source", SOURCES), ("target", [*SOURCES, *TARGETS])):
+        size = settings.get("source_vocab_size", 300) if side == "source" else 300
+        texts = texts if size == 290 else [*SOURCES, *TARGETS]
+        vocabularies.append(learn_subwords(texts * 20, "bpe", size, tmp_path, 1, name=side))
+    pair = VocabularyPair(*vocabularies)
+    shape = {"vocab_size": 300, "norm_epsilon": 1e-5, "logits_bias": True}
+    model = small_model(scale=1.0, **shape, **settings, dropout=0.0)
+    bias = np.zeros(300, np.float32)
+    bias[:EOS_ID] = -30  # as training makes it for padding and BOS
+    model.logits_embedding.bias.assign(bias)
+    card = card_of(model.config, DecodingConfig(), languages=["en", "de"])
+    export_hugging_face(model, pair, tmp_path / "there", card)
+
+    there, report = transformers.MarianMTModel.from_pretrained(
+        tmp_path / "there", output_loading_info=True
+    )
+    assert not report["unexpected_keys"] and not report["mismatched_keys"]
+    tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "there")
+    inputs = tokenizer(SOURCES, text_target=TARGETS, return_tensors="pt", padding=True)
+    ids = [pair.source.encode(SOURCES), pair.target.encode(TARGETS)]
+    for rows, name in zip(ids, ("input_ids", "labels"), strict=True):
+        for row, found in zip(rows, inputs[name].tolist(), strict=True):
+            assert found[: len(row) + 1] == [*row, EOS_ID]
+    targets = inputs["labels"].where(inputs["labels"] != -100, 0)
+    starts = torch.ones([len(SOURCES), 1], dtype=torch.long)
+    decoder_ids = torch.cat([starts, targets[:, :-1]], dim=1)
+    with torch.no_grad():
+        kept = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+        theirs = there.eval()(**kept, decoder_input_ids=decoder_ids).logits.numpy()
+        written = there.generate(**kept, num_beams=1, do_sample=False, max_new_tokens=12)
+    source, target = (tensor.numpy().astype("int32") for tensor in (kept["input_ids"], decoder_ids))
+    ours = np.array(model({"source": source, "target": target}))
+    real = targets.numpy() != 0
+    np.testing.assert_allclose(ours[real], theirs[real], atol=1e-4)
+
+    again = tmp_path / "again"
+    import_model(tmp_path / "there", again)
+    translator = load(again, beam_size=1, max_source_length=64, extra_length=30)
+    answers = translator.translate(SOURCES, aligned=True)
+    for (answer,), row in zip(answers, written[:, 1:], strict=True):
+        pieces = tokenizer.convert_ids_to_tokens(row[row != 0])[:11]  # it forces EOS at the end
+        assert answer.pair.target_pieces[: len(pieces)] == pieces
