@@ -1,4 +1,4 @@
-"""Imports models of the Hugging Face hub, such as those of OPUS-MT.
+"""Imports models of the Hugging Face hub, such as those of OPUS-MT, and CTranslate2's.
 
 The package huggingface_hub downloads the files into its cache: it resumes after a lost connection,
 and does not download a complete file again. HF_ENDPOINT, HF_HOME and its other variables apply.
@@ -19,6 +19,8 @@ from keras_transformer.kit.exchange.tensors import require_reader
 from keras_transformer.kit.exchange.yaml_map import read_yaml
 from keras_transformer.support.errors import InputError, install_command, reason
 
+# Of a model of CTranslate2, apart from its weights.
+CTRANSLATE2_FILES = ("config.json", "*vocabulary.json", "*vocabulary.txt", "*.spm", "*.model")
 CARD = "README.md"  # the model card: its description and licence
 # Files of a model directory.
 CARD_FILE = "model_card.md"
@@ -91,12 +93,16 @@ def download(repository: str, revision: str | None = None) -> HubModel:
     url = f"{hub.endpoint}/{repository}"
     with _hub_errors(repository, revision, url):
         model_info = hub.model_info(repository, revision=revision)
-        small_files = [CARD, *OTHER_FILES]
+        names = [file.rfilename for file in model_info.siblings]
+        is_ctranslate2 = "model.bin" in names
+        small_files = [CARD, *(CTRANSLATE2_FILES if is_ctranslate2 else OTHER_FILES)]
         folder = snapshot_download(repository, revision=model_info.sha, allow_patterns=small_files)
-        # What can be checked before hundreds of megabytes are downloaded.
-        check_supported(Path(folder))
-        weights = weight_files([file.rfilename for file in model_info.siblings], url)
-        require_reader(Path(weights[0]))
+        if is_ctranslate2:
+            weights = ["model.bin"]
+        else:  # check what can be, before hundreds of megabytes are downloaded
+            check_supported(Path(folder))
+            weights = weight_files(names, url)
+            require_reader(Path(weights[0]))
         snapshot_download(repository, revision=model_info.sha, allow_patterns=weights)
     return HubModel(Path(folder), repository, model_info.sha, url)
 

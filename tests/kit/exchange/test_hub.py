@@ -12,7 +12,12 @@ import pytest
 from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.hub import read_license
 from tests.free_ports import free_addresses
-from tests.kit.exchange import hugging_face_files, loopback_hub, marian_files
+from tests.kit.exchange import (
+    ctranslate2_files,
+    hugging_face_files,
+    loopback_hub,
+    marian_files,
+)
 from tests.processes import ROOT, PythonProcess
 from tests.refusals import check_line
 from tests.restoring import restore
@@ -72,6 +77,22 @@ def test_logits(kind, models, hub, call_program, tmp_path):
         epsilon=1e-5,
     )
     np.testing.assert_allclose(ours[:, 2:], theirs[:, rows[2:]], atol=1e-4)
+
+
+def test_a_model_of_ctranslate2(hub, call_program, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    ctranslate2_files.write_opennmt(folder)
+    (folder / "README.md").write_text(hugging_face_files.CARD)
+    (folder / "large.pt").write_bytes(b"not downloaded")
+    hub.repositories[NAME] = folder
+    flags = [f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}", "--languages=en,de"]
+    done = call_program("import_model", *flags)
+    assert done.code == 0, done.errors
+    assert done.result["license"] == "cc-by-4.0"
+    files = {"README.md", "config.json", "model.bin", "sentencepiece.model"}
+    assert {name for name, _ in hub.downloads} == files | {"shared_vocabulary.json"}
+    assert restore(tmp_path / "model").card.description.languages == ["en", "de"]
 
 
 def test_origin_card_and_languages(models, hub, call_program, tmp_path):
