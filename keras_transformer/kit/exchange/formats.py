@@ -112,10 +112,11 @@ FORMATS = {
     ),
     "hugging_face": Format(
         "a directory for Hugging Face's transformers, MarianMTModel and MarianTokenizer",
-        module="hugging_face",
+        module="hugging_face_writer",
         writer="export_hugging_face",
         weights=("float32",),
         files=("config.json",),
+        reader="hugging_face",
         holds={
             "positions": ("sinusoidal",),
             **_MARIAN,

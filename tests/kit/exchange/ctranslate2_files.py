@@ -1,5 +1,6 @@
 """Models with random weights that CTranslate2's own converters write, without PyTorch."""
 
+import json
 import types
 
 import numpy as np
@@ -66,6 +67,15 @@ def write_opennmt(folder, activation="relu", quantization=None, shared=True, **o
     spec = opennmt_py._get_model_spec_seq2seq(opt, variables, [source], [target], 1)
     save(spec, folder, quantization)
     return spec
+
+
+def write_package(folder, source, target):
+    """Writes the folder of a package of Argos Translate, with such a model in int8."""
+    (folder / "model").mkdir(parents=True)
+    write_opennmt(folder / "model", quantization="int8")
+    (folder / "model" / "sentencepiece.model").rename(folder / "sentencepiece.model")
+    metadata = {"type": "translate", "from_code": source, "to_code": target}
+    (folder / "metadata.json").write_text(json.dumps(metadata))
 
 
 def write_marian(folder, there, activation="swish", quantization=None):

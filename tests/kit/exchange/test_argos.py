@@ -205,11 +205,7 @@ def test_wordpiece_is_refused(model, tmp_path):
 def installed(tmp_path_factory):
     """The folder of an installed package with a model of OpenNMT, as Argos has them, in int8."""
     package = tmp_path_factory.mktemp("argos") / "translate-en_de-1_0"
-    (package / "model").mkdir(parents=True)
-    ctranslate2_files.write_opennmt(package / "model", quantization="int8")
-    (package / "model" / "sentencepiece.model").rename(package / "sentencepiece.model")
-    metadata = {"from_code": "en", "to_code": "de", "type": "translate"}
-    (package / "metadata.json").write_text(json.dumps(metadata))
+    ctranslate2_files.write_package(package, "en", "de")
     return package
 
 

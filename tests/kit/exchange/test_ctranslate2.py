@@ -11,19 +11,16 @@ import sentencepiece
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.core.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
+from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.search.config import DecodingConfig
-from keras_transformer.core.search.matrices import has_int8_instructions
 from keras_transformer.core.training.checkpoint_files import CheckpointInfo
 from keras_transformer.core.training.model_directory import describe_unknown_training
-from keras_transformer.core.training.step import TrainingStep, zero_sums
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.exchange.ctranslate2 import arrays_of, export_ctranslate2
 from keras_transformer.use.store.card import ModelCard, read_card
 from pipelines.prepare.vocabulary import learn_subwords
-from tests import small_models
 from tests.refusals import refused
 
 FACTS = CheckpointInfo("step-00000007", step=7)
@@ -33,10 +30,6 @@ SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
 VOCAB_SIZE = 4 + 3 * WORDS
 TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
 LONGEST = 6
-VARIANTS = {  # whose searches are compared; OPTIONS compare probabilities
-    "paper": {},
-    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
-}
 # Each row has several options; together they have all.
 OPTIONS = {
     "narrow keys, biases": {"d_k": 3, "attention_bias": True, "logits_bias": True},
@@ -77,44 +70,6 @@ def make_pairs(count, seed):
     return source, target
 
 
-# Training takes seconds. Tests that do not need it use random weights.
-@pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
-)
-def trained(request, vocabulary, tmp_path_factory):
-    """A model trained on such pairs, and CTranslate2's translator for its export."""
-    keras.utils.set_random_seed(1)
-    config = TransformerConfig(*(VOCAB_SIZE, 1, 32, 64, 4), dropout=0.0, **VARIANTS[request.param])
-    training = TrainingConfig(warmup_steps=100, label_smoothing=0.0)
-    step = TrainingStep(config, training, tf.distribute.get_strategy())
-    pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
-    batches = iter(pairs.repeat().batch(64))
-    step.run(batches, tf.constant(300), zero_sums())  # enough for most models
-    for _ in range(12):
-        if greedy_share(step.model) > 0.9:
-            break
-        step.run(batches, tf.constant(100), zero_sums())
-    return step.model, exported(step.model, vocabulary, tmp_path_factory)
-
-
-def search(model, source, beam_size):
-    """Runs our own search with the settings that CTranslate2 uses here."""
-    settings = small_models.settings_of(beam_size, alpha=0.0)
-    return small_models.search(model, tf.constant(source), settings)
-
-
-def greedy_share(model):
-    """Returns the share of sources whose words all become their likelier translations."""
-    source, target = make_pairs(200, seed=7)
-    best = search(model, source, beam_size=1)
-    return share_of_likely(words_of(best.ids.numpy()[:, 0]), target)
-
-
-def share_of_likely(found, target):
-    likely = words_of(np.where(target >= SYNONYM, target - WORDS, target))
-    return np.mean([a == b for a, b in zip(found, likely, strict=True)])
-
-
 def exported(model, vocabulary, tmp_path_factory, **settings):
     folder = tmp_path_factory.mktemp("export") / "model"
     export_ctranslate2(model, vocabulary, folder, card_of(model))
@@ -147,40 +102,6 @@ def assert_same_log_probs(model, translator, source, target, source_words=None):
     )
     for row, theirs in zip(ours, scores, strict=True):
         np.testing.assert_allclose(row, theirs.log_probs, atol=1e-3)
-
-
-def test_forced_scores(trained):
-    source, target = make_pairs(50, seed=3)
-    # Half of the targets are wrong, so that improbable tokens are scored as well.
-    target[25:] = np.roll(target[25:], 1, axis=0)
-    assert_same_log_probs(*trained, source, target)
-
-
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_best_translations(trained, beam_size):
-    model, translator = trained
-    source, target = make_pairs(200, seed=4)
-    best = search(model, source, beam_size)
-    ours = words_of(best.ids.numpy()[:, 0])
-    # The default minimum of one token would exclude EOS, and its probability, from the first step.
-    results = translator.translate_batch(
-        words_of(source),
-        beam_size=beam_size,
-        length_penalty=0,
-        min_decoding_length=0,
-        return_scores=True,
-    )
-    theirs = [result.hypotheses[0] for result in results]
-    scores = np.array([result.scores[0] for result in results])
-    equal = np.array([a == b for a, b in zip(ours, theirs, strict=True)])
-    lead = best.log_prob.numpy()[:, 0] - scores
-    same_score = np.abs(lead) < 1e-3
-    assert same_score[equal].all()
-    if beam_size > 1:  # both prune: where they differ, ours must be no worse
-        assert np.all(lead > -1e-3)
-    assert np.mean(equal | same_score) >= (0.99 if beam_size == 1 else 0.95)
-    # The model did learn: most sentences get the likelier translation of every word.
-    assert share_of_likely(ours, target) > 0.8
 
 
 def perturb(model):
@@ -343,24 +264,6 @@ def test_weights_that_are_not_finite_are_refused(vocabulary, tmp_path):
     model.trainable_variables[3].assign(model.trainable_variables[3] * np.nan)
     with refused("model", about="finite"):
         export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
-
-
-@pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])
-def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_type):
-    model, exact = trained
-    rough = exported(model, vocabulary, tmp_path_factory, compute_type=compute_type)
-    # int8 is short for int8_float32.
-    assert [each.compute_type for each in (rough, exact)] == ["int8_float32", "float32"]
-    source, target = make_pairs(200, seed=7)
-    scores = [each.score_batch(words_of(source), words_of(target)) for each in (rough, exact)]
-    log_probs = [np.concatenate([score.log_probs for score in rows]) for rows in scores]
-    assert np.abs(np.subtract(*log_probs)).max() > 1e-6
-    # How close they are depends on the processor: without VNNI, sums of two products saturate at 16
-    # bits, and 0.68 or 0.4 of the sentences are right, depending on the model. By chance, none
-    # would be.
-    results = rough.translate_batch(words_of(source), beam_size=1)
-    least = 0.4 if has_int8_instructions() else 0.1
-    assert share_of_likely([result.hypotheses[0] for result in results], target) > least
 
 
 def test_sentencepiece_tokens(tmp_path):

@@ -4,7 +4,6 @@ import importlib.util
 import json
 import shutil
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from tests.kit.exchange import (
     loopback_hub,
     marian_files,
 )
-from tests.processes import ROOT, PythonProcess
 from tests.refusals import check_line
 from tests.restoring import restore
 
@@ -128,39 +126,6 @@ def test_languages_that_files_do_not_tell(target, flag, languages, models, call_
     done = call_program("import_model", f"--path={folder}", f"--model_dir={model_dir}", *flag)
     assert done.code == 0, done.errors
     assert restore(model_dir).card.description.languages == languages
-
-
-def test_a_lost_connection_is_resumed(models, hub, call_program, tmp_path):
-    folder = shutil.copytree(models["h5"][0], tmp_path / "there")
-    chunk = importlib.import_module("huggingface_hub.constants").DOWNLOAD_CHUNK_SIZE
-    (folder / "vocab.json").write_bytes((folder / "vocab.json").read_bytes() + b" " * chunk)
-    hub.repositories[NAME], hub.cut = folder, {"vocab.json": chunk + 100}
-    done = call_program("import_model", f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}")
-    assert done.code == 0, done.errors
-    asked = [part for name, part in hub.downloads if name == "vocab.json"]
-    assert asked == [None, f"bytes={chunk}-"]
-
-
-@pytest.mark.slow  # a process that is killed
-def test_a_killed_download_continues(models, hub, call_program, tmp_path):
-    hub.repositories[NAME] = models["h5"][0]
-    hub.held["tf_model.h5"] = released = threading.Event()
-    flags = [f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}"]
-    process = PythonProcess([ROOT / "bin/import_model.py", *flags], tmp_path)
-    try:
-        while {file.name for file in (tmp_path / "cache").rglob("snapshots/*/*")} != FILES:
-            assert process.poll() is None
-            released.wait(0.05)
-    finally:
-        process.kill()
-        process.wait()
-        released.set()
-    assert not (tmp_path / "model").exists()
-    hub.downloads.clear()
-    done = call_program("import_model", *flags)
-    assert done.code == 0, done.errors
-    assert [name for name, _ in hub.downloads] == ["tf_model.h5"]
-    assert restore(tmp_path / "model").card.description.languages == ["de", "en"]
 
 
 def test_errors(models, hub, call_program, tmp_path):

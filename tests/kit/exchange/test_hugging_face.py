@@ -31,7 +31,7 @@ from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
 from keras_transformer.kit.exchange.foreign_model import build
-from keras_transformer.kit.exchange.hugging_face import export_hugging_face
+from keras_transformer.kit.exchange.hugging_face_writer import export_hugging_face
 from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from keras_transformer.support.errors import InputError
@@ -284,35 +284,6 @@ def sentences(count, seed):
     return pairs
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A model that Hugging Face's code has trained on the toy language, and ours made of it."""
-    folder = tmp_path_factory.mktemp("trained")
-    pairs = sentences(4000, seed=2)
-    whole_words = {"model_type": "bpe", "vocab_size": 80, "hard_vocab_limit": False}
-    marian_files.train_sentencepiece(folder, texts=zip(*pairs, strict=True), **whole_words)
-    add_lists(folder)
-    settings = {"activation_function": "swish", "scale_embedding": True, "init_std": 0.1}
-    layers = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "d_model": 64}
-    made = make(folder, folder / "there", **settings, **layers)
-    adam = torch.optim.Adam(made.model.parameters(), lr=3e-3)
-    made.model.train()
-    for start in range(0, 16000, 64):
-        batch = [pairs[i % len(pairs)] for i in range(start, start + 64)]
-        source, target = map(list, zip(*batch, strict=True))
-        inputs = made.tokenizer(source, text_target=target, return_tensors="pt", padding=True)
-        inputs["labels"][inputs["labels"] == made.pad] = -100
-        loss = made.model(**inputs).loss
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    made.model.eval()
-    made.model.save_pretrained(made.folder)
-    import_model(made.folder, folder / "model")
-    made.model_dir = folder / "model"
-    return made
-
-
 def write_tokenizer(folder, variant, pairs):
     """Writes the vocabulary of M2M-100 or NLLB-200, and returns Hugging Face's tokenizer of it."""
     whole_words = {"model_type": "bpe", "vocab_size": 80, "hard_vocab_limit": False}
@@ -437,38 +408,6 @@ def test_translations_into_two_languages(multilingual, beams, tmp_path):
         for answer, score in zip(ours, scores, strict=True):
             assert score.tokens == answer.tokens
             np.testing.assert_allclose(score.log_prob, answer.log_prob, atol=1e-3)
-
-
-@pytest.mark.parametrize("beams", [1, 4])
-def test_translations_of_a_trained_model(trained, beams):
-    sources = [source for source, _ in sentences(60, seed=9)]
-    # Without a length penalty both ask the same question, and end when it is answered.
-    translator = load(trained.model_dir, engine="tensorflow", beam_size=beams, alpha=0.0)
-    ours = [answers[0] for answers in translator.translate(sources)]
-    inputs = trained.tokenizer(sources, return_tensors="pt", padding=True)
-    settings = {"length_penalty": 0.0, "early_stopping": False} if beams > 1 else {}
-    with torch.no_grad():
-        ids = trained.model.generate(
-            **inputs, num_beams=beams, do_sample=False, max_new_tokens=50, **settings
-        )
-    theirs = [trained.tokenizer.decode(row, skip_special_tokens=True) for row in ids]
-    learned = [{LIKELY[WORDS.index(w)] for w in source.split()} for source in sources]
-    right = [set(text.split()) == words for text, words in zip(theirs, learned, strict=True)]
-    assert np.mean(right) > 0.6  # it has learned its language, which no accident translates
-    scores = translator.score(sources, theirs)
-    lead = np.array([a.log_prob - s.log_prob for a, s in zip(ours, scores, strict=True)])
-    equal = np.array([a.text == text for a, text in zip(ours, theirs, strict=True)])
-    np.testing.assert_allclose(lead[equal], 0, atol=1e-3)
-    # Both prune beams, and where they part, ours is to be no worse; greedy search does not prune.
-    assert equal.all() if beams == 1 else equal.mean() > 0.95 and (lead > -1e-3).all()
-    labels = ids[:, 1:].clone()
-    with torch.no_grad():
-        logits = trained.model(**inputs, decoder_input_ids=ids[:, :-1]).logits
-        log_probs = torch.log_softmax(logits[..., : trained.pad], -1)
-        labels[labels == trained.pad] = 0
-        each = log_probs.gather(-1, labels[..., None])[..., 0]
-        each[ids[:, 1:] == trained.pad] = 0
-    np.testing.assert_allclose([s.log_prob for s in scores], each.sum(-1).numpy(), atol=1e-3)
 
 
 @pytest.mark.parametrize(

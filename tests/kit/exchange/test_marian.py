@@ -2,10 +2,8 @@
 
 import shutil
 
-import ctranslate2
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.training.checkpoint_weights import restore_model
@@ -13,7 +11,6 @@ from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange import marian
 from keras_transformer.kit.exchange.foreign_model import build
-from keras_transformer.kit.exchange.graph_vocabulary import GraphVocabulary
 from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from pipelines.batches.data_set import DataSet
@@ -116,41 +113,6 @@ def test_greedy_search(opus, translator):
         np.testing.assert_allclose(best.log_prob, log_prob, rtol=1e-4)
     # The target's vocabulary is the target's SentencePiece model.
     assert translator.score(SOURCES[:1], TARGETS[:1])[0].tokens < len(TARGETS[0])
-
-
-def test_vocabulary_in_a_saved_model(opus, tmp_path):
-    vocabulary = VocabularyPair.load(opus.model_dir).source
-    module = tf.Module()
-    module.vocabulary = in_graph = GraphVocabulary(vocabulary)
-    text, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
-    module.encode = tf.function(lambda text: in_graph.encode(text).to_tensor(), [text])
-    module.decode = tf.function(in_graph.decode, [ids])
-    tf.saved_model.save(module, str(tmp_path / "saved"))
-    loaded = tf.saved_model.load(str(tmp_path / "saved"))
-    lines = [*SOURCES, ">>de<< bücher"]
-    encoded = loaded.encode(tf.constant(lines))
-    assert [row[row > 0].tolist() for row in encoded.numpy()] == vocabulary.encode(lines)
-    assert [text.decode() for text in loaded.decode(encoded).numpy()][:-1] == SOURCES
-
-
-def tokens_of(vocabulary, lines):
-    return [[vocabulary.pieces[id_] for id_ in row] for row in vocabulary.encode(lines)]
-
-
-@pytest.mark.slow  # another engine
-def test_ctranslate2(opus, translator, call_program, tmp_path):
-    """Another engine finds the same log-probabilities of the same weights."""
-    export_dir = tmp_path / "export"
-    flags = [f"--model_dir={opus.model_dir}", f"--export_dir={export_dir}"]
-    done = call_program("export", *flags, "--format=ctranslate2")
-    assert done.code == 0, done.errors
-    engine = ctranslate2.Translator(str(export_dir), intra_threads=1)
-    vocabularies = VocabularyPair.load(opus.model_dir)
-    source_tokens = tokens_of(vocabularies.source, SOURCES)
-    target_tokens = tokens_of(vocabularies.target, TARGETS)
-    theirs = [sum(score.log_probs) for score in engine.score_batch(source_tokens, target_tokens)]
-    ours = [score.log_prob for score in translator.score(SOURCES, TARGETS)]
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
 def test_data_prepared_with_its_vocabularies(opus, translator, tmp_path):

@@ -206,7 +206,8 @@ def two_vocabularies(tmp_path_factory):
 
 def sides(folder):
     kept = marian.read(folder)
-    return kept.source.sentencepiece_model.name, kept.target.sentencepiece_model.name
+    names = {file.read_bytes(): file.name for file in folder.glob("*.spm")}
+    return tuple(names[side.sentencepiece_model] for side in (kept.source, kept.target))
 
 
 def renamed(two_vocabularies, folder, source, target):
