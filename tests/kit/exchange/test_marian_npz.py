@@ -5,13 +5,16 @@ import shutil
 import numpy as np
 import pytest
 import yaml
+from ctranslate2 import converters
 
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange import marian
 from keras_transformer.kit.exchange.foreign_model import build
 from keras_transformer.kit.exchange.importing import import_model
+from keras_transformer.kit.exchange.marian import export_marian
 from tests.kit.exchange import marian_files
 from tests.refusals import refused
+from tests.restoring import restore
 
 
 @pytest.fixture(scope="module")
@@ -272,3 +275,41 @@ def test_decoder_files_that_name_no_pair(two_vocabularies, content, argument, re
     (folder / "decoder.yml").write_text(yaml.safe_dump(content))
     with refused(argument, received, folder / "decoder.yml"):
         marian.read(folder)
+
+
+@pytest.mark.parametrize("variant", ["OPUS-MT", "pre-norm"])
+def test_what_is_written_is_what_was_read(variant, texts, tmp_path):
+    """CTranslate2's converter makes the same model of both."""
+    made = marian_files.write_model(texts, tmp_path / "there", variant)
+    made.options |= {
+        "transformer-no-projection": False,
+        "transformer-guided-alignment-layer": "last",
+    }
+    marian_files.save(made.folder, made.options, made.weights)
+    import_model(made.folder, tmp_path / "model")
+    trained = restore(tmp_path / "model")
+    export_marian(trained.model, trained.vocabularies, tmp_path / "again", trained.card)
+    found = []
+    for folder, names in (
+        (made.folder, ["vocab.yml"]),
+        (tmp_path / "again", ["source.vocab.yml", "target.vocab.yml"]),
+    ):
+        files = [str(folder / name) for name in names]
+        spec = converters.MarianConverter(str(folder / "model.npz"), files)._load()
+        spec.validate()
+        found.append((spec._vocabularies, spec.config.to_dict(), spec.variables()))
+    (*facts, arrays), (*other_facts, others) = found
+    assert facts == other_facts and arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array.numpy(), others[name].numpy(), err_msg=name)
+
+
+def test_a_trained_start_of_targets_is_refused(texts, tmp_path):
+    made = marian_files.write_model(texts, tmp_path / "there")
+    import_model(made.folder, tmp_path / "model")
+    trained = restore(tmp_path / "model")
+    embedding = trained.model.target_embedding.embeddings
+    embedding.assign(embedding + 1)
+    with refused("model", "BOS", about="zeros"):
+        export_marian(trained.model, trained.vocabularies, tmp_path / "again", trained.card)
+    assert not (tmp_path / "again").exists()
