@@ -36,8 +36,8 @@ def write(folder: Path) -> None:
     write_documents(folder)
     write_trees(folder)
     write_marian_model(folder / "opus-mt-de-en")
-    write_package(folder / "translate-de_en", "de", "en")
-    write_zip(folder / "translate-de_en", folder / "translate-de_en.argosmodel")
+    write_package(folder / "translate-en_de", "en", "de")
+    write_zip(folder / "translate-en_de", folder / "translate-en_de.argosmodel")
 
 
 def write_text(folder: Path) -> None:
