@@ -58,7 +58,11 @@ def both(request, tmp_path_factory):
     model_dir = tmp_path_factory.mktemp("here") / "model"
     import_model(folder, model_dir, ["en", "de"] if write is opennmt else None)
     engine = ctranslate2.Translator(str(folder), intra_threads=1, compute_type="float32")
-    return folder, engine, load(model_dir, beam_size=1, alpha=0.0, extra_length=3)
+    return (
+        folder,
+        engine,
+        load(model_dir, engine="tensorflow", beam_size=1, alpha=0.0, extra_length=3),
+    )
 
 
 def test_scores(both):

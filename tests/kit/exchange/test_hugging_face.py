@@ -456,7 +456,9 @@ def test_transformers_loads_what_is_written(settings, tmp_path):
 
     again = tmp_path / "again"
     import_model(tmp_path / "there", again)
-    translator = load(again, beam_size=1, max_source_length=64, extra_length=30)
+    translator = load(
+        again, engine="tensorflow", beam_size=1, max_source_length=64, extra_length=30
+    )
     answers = translator.translate(SOURCES, aligned=True)
     for (answer,), row in zip(answers, written[:, 1:], strict=True):
         pieces = tokenizer.convert_ids_to_tokens(row[row != 0])[:11]  # it forces EOS at the end
