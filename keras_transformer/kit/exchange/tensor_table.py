@@ -69,14 +69,14 @@ class TensorTable(NamedTuple):
     def held(self, paths: Iterable[str], config: TransformerConfig) -> Iterator[Held]:
         """Yields the tensors of a model whose variables have these paths."""
         paths = set(paths)
+        for path, names in self.others.items():
+            if path in paths:
+                yield Held(_tuple(names), (path,))
         stacks = {"encoder": config.num_layers, "decoder": config.num_decoder_layers}
         for stack, depth in stacks.items():
             for layer in range(depth):
                 prefix = self.prefix.format(stack=stack, layer=layer + self.first_layer)
                 yield from self._held_in_layer(paths, f"{stack}/layer_{layer}", prefix)
-        for path, names in self.others.items():
-            if path in paths:
-                yield Held(_tuple(names), (path,))
 
     def _held_in_layer(self, paths: set[str], layer: str, prefix: str) -> Iterator[Held]:
         for sublayers, name in self.layers.items():

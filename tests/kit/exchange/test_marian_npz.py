@@ -97,7 +97,7 @@ def removed(name):
 
 
 def shortened(name):
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:500])
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:300])
 
 
 def yaml_of_options(text):
