@@ -14,7 +14,7 @@ from keras_transformer.core.training.checkpoints import CheckpointStore
 from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.core.training.run_config import LoopConfig
 from keras_transformer.kit.exchange import saved_model
-from keras_transformer.kit.exchange.marian import import_marian
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.support.files.json_files import read_json, write_json
 from pipelines.prepare.preparation import PreparationConfig, prepare
 from pipelines.sources.files import FileSource
@@ -304,7 +304,7 @@ def test_a_base_of_marian(tmp_path):
     pieces = marian_files.pieces_of(folder)
     marian_files.save(folder, *marian_files.draw("post", "swish", (1, 1), [len(pieces)], True))
     base = tmp_path / "base"
-    import_marian(folder, base)
+    import_model(folder, base)
     files = tuple(tmp_path / name for name in ("text.en", "text.de"))
     for path, lines in zip(files, (marian_files.SOURCES, marian_files.TARGETS), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines))

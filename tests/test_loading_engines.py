@@ -79,7 +79,7 @@ def test_engines_that_cannot(prepared, untrained, exported, for_ctranslate2, tmp
     for path, about in ((exported, "a SavedModel"), ([untrained] * 2, "an ensemble")):
         with refused("engine", "ctranslate2", about=about):
             kt.load(path, engine="ctranslate2")
-    with refused("model", "attention_window=2", about="CTranslate2"):
+    with refused("model", "attention_window=2", about="ctranslate2"):
         kt.load(windowed, engine="ctranslate2")
     with refused("engine", "tensorflow", about="CTranslate2"):
         kt.load(for_ctranslate2, engine="tensorflow")

@@ -160,26 +160,13 @@ for stack in ("encoder", "decoder"):
 # %%
 from safetensors.numpy import save_file
 
-from keras_transformer.kit.exchange import hugging_face, marian_model
+from keras_transformer.kit.exchange import hugging_face
+from keras_transformer.kit.exchange.tensor_table import Arrangement, tensors_of
 
-weights = {variable.path: variable.numpy() for variable in model.trainable_variables}
-halves = np.r_[0:128:2, 1:128:2]  # sines, cosines
-rows = [*range(2, VOCAB_SIZE), 1]  # the ids of `pieces`
-tensors = {
-    "model.shared.weight": weights["embedding/embeddings"][rows][:, halves],
-    "final_logits_bias": weights["embedding/bias"][rows][None],
-}
-prefix, layer_names = hugging_face.LAYER_PREFIX, hugging_face.LAYER_NAMES
-names = marian_model.names_of_layers(model.config, prefix, first_layer=0, names=layer_names)
-for path in weights.keys() & names.keys():  # all weights of layers
-    *_, layer, kind = path.split("/")
-    value, (name,) = weights[path], names[path]
-    if layer not in marian_model.READ_STATES:
-        value = value[..., halves]
-    elif kind == "kernel":
-        value = value[halves]
-    tensors[name] = value.T
-tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+pad = VOCAB_SIZE - 2  # the id of <pad> in `pieces`, with which targets begin
+ids = np.array([pad, pad, *range(pad)])  # there, in the order of ours
+table = hugging_face.table_of(model.config)
+tensors = tensors_of(model, Arrangement(table, model.config, ids, ids))
 save_file(tensors, HUB / "model.safetensors")
 show_table(["file", "bytes"], [[f.name, f"{f.stat().st_size:,}"] for f in sorted(HUB.iterdir())])
 
@@ -193,10 +180,10 @@ show_table(["file", "bytes"], [[f.name, f"{f.stat().st_size:,}"] for f in sorted
 # and skip the comparison that follows.
 
 # %%
-from keras_transformer.kit.exchange.marian import import_marian
+from keras_transformer.kit.exchange.importing import import_model
 
 BASE = FOLDER / "base"
-imported = import_marian(HUB, BASE)
+imported = import_model(HUB, BASE)
 print(f"{imported['parameters']:,} parameters")
 print(*sorted(path.name for path in BASE.iterdir()), sep="\n")
 

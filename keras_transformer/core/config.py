@@ -99,6 +99,8 @@ class TransformerConfig:
     # Whether the decoder reads the first id of each source after BOS, and the encoder only the rest
     # (M2M-100): the code of the target language. Otherwise the encoder reads all of it.
     decoder_reads_code: bool = False
+    # Whether the encoder reads the EOS of sources; in OpenNMT it does not.
+    encoder_reads_eos: bool = True
 
     def __post_init__(self):
         check_fields(self)
@@ -115,6 +117,8 @@ class TransformerConfig:
             rule = "must not be given with decoder_reads_code, as both sides read the code"
             has_own = self.source_vocab_size is not None
             require(not has_own, "source_vocab_size", rule, self.source_vocab_size)
+            rule = "must be true with decoder_reads_code"
+            require(self.encoder_reads_eos, "encoder_reads_eos", rule, self.encoder_reads_eos)
         rule = f"must, with the other sizes, give a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, "d_model", rule, f"{self.parameters:,}")
 
@@ -174,8 +178,10 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
-        if not self.decoder_reads_code:  # only fingerprints of models that do have this field
-            del fields["decoder_reads_code"]
+        # Only the fingerprints of models that have other values have these fields.
+        for name in ("decoder_reads_code", "encoder_reads_eos"):
+            if fields[name] == getattr(TransformerConfig, name):
+                del fields[name]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 

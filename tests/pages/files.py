@@ -3,8 +3,10 @@
 import gzip
 from pathlib import Path
 
+from keras_transformer.kit.exchange.argos import write_zip
 from pipelines.sample_text import sample_pairs
 from tests.kit.documents.archives import archive
+from tests.kit.exchange.ctranslate2_files import write_package
 from tests.kit.exchange.marian_files import write_model, write_vocabulary
 from tests.small_text import write_small_text
 
@@ -34,6 +36,8 @@ def write(folder: Path) -> None:
     write_documents(folder)
     write_trees(folder)
     write_marian_model(folder / "opus-mt-de-en")
+    write_package(folder / "translate-en_de", "en", "de")
+    write_zip(folder / "translate-en_de", folder / "translate-en_de.argosmodel")
 
 
 def write_text(folder: Path) -> None:

@@ -5,12 +5,26 @@ Keras would cast a float mask to a layer's dtype, and -1e9 in float16 is minus i
 
 from keras import ops
 
-from keras_transformer.core.config import PAD_ID
+from keras_transformer.core.config import EOS_ID, PAD_ID
 
 
 def padding_mask(ids):
     """Masks padding: int [B, S] -> bool [B, S], False where the id is 0."""
     return ops.not_equal(ids, PAD_ID)
+
+
+def source_mask(ids, reads_eos: bool):
+    """Masks what an encoder does not read: padding, and EOS without `reads_eos`.
+
+    Args:
+        ids: int [B, S].
+        reads_eos: `encoder_reads_eos` of the configuration.
+
+    Returns:
+        bool [B, S].
+    """
+    mask = padding_mask(ids)
+    return mask if reads_eos else ops.logical_and(mask, ops.not_equal(ids, EOS_ID))
 
 
 def causal_mask(query_length, key_length=None):

@@ -67,7 +67,7 @@ def shift_segments_right(target, segments):
     return ops.where(ops.equal(positions_in_segments(segments), 0), BOS_ID, shifted)
 
 
-def packed_inputs(source, target, has_codes: bool):
+def packed_inputs(source, target, has_codes: bool, reads_eos: bool = True):
     """Makes the inputs of `Transformer.packed_states`.
 
     If the decoder reads language codes, each source begins with its code, as in plain rows, and
@@ -78,6 +78,8 @@ def packed_inputs(source, target, has_codes: bool):
         source: int32 [B, S].
         target: int32 [B, T], not yet shifted right.
         has_codes: whether sources begin with a code for the decoder.
+        reads_eos: whether the encoder reads the EOS of sources, which otherwise become segments of
+            their own.
 
     Returns:
         The segments of both, int32 [B, S] and [B, T], and the decoder's input, int32 [B, T].
@@ -86,6 +88,9 @@ def packed_inputs(source, target, has_codes: bool):
     target_inputs = shift_segments_right(target, target_segments)
     if has_codes:
         return _move_codes(source, source_segments, target_inputs, target_segments)
+    if not reads_eos:
+        is_eos = ops.cast(ops.equal(source, EOS_ID), "int32")
+        return 2 * source_segments + is_eos, 2 * target_segments, target_inputs
     return source_segments, target_segments, target_inputs
 
 

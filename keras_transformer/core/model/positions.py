@@ -2,8 +2,8 @@
 
 Each kind is one object. The layers for training (positional_encoding.py and attention.py), the
 search, the exports and the configuration ask it. To add a kind, add a class and a row of POSITIONS:
-training and search then compute it. exchange/ctranslate2.py and exchange/onnx_model.py refuse it
-until it is written there, and listed in their KINDS_OF_POSITIONS.
+training and search then compute it. The other formats of exchange/formats.py refuse it until
+it is written there, and listed in that file.
 
 config.py imports this module before NumPy and Keras are needed, so functions import them where they
 use them.

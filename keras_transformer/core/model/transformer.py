@@ -16,7 +16,7 @@ from keras_transformer.core.model.composite import enable_lora, quantize_parts, 
 from keras_transformer.core.model.decoder import Decoder, DecoderLayer
 from keras_transformer.core.model.embedding import TokenEmbedding
 from keras_transformer.core.model.encoder import Encoder, EncoderLayer
-from keras_transformer.core.model.masks import padding_mask
+from keras_transformer.core.model.masks import source_mask
 from keras_transformer.core.model.packing import packed_inputs
 from keras_transformer.core.model.positional_encoding import PositionalEncoding
 
@@ -193,9 +193,10 @@ class Transformer(keras.Model):
             training: whether to apply dropout.
 
         Returns:
-            The memory [B, S, D] and its mask, bool [B, S], False at padding.
+            The memory [B, S, D] and its mask, bool [B, S], False at padding, and at EOS if the
+            encoder does not read it.
         """
-        mask = padding_mask(source)
+        mask = source_mask(source, self.config.encoder_reads_eos)
         return self._encode(source, mask=mask, training=training), mask
 
     def states(self, inputs, training=None):
@@ -227,7 +228,7 @@ class Transformer(keras.Model):
             training: whether to apply dropout.
         """
         source_segments, segments, target_inputs = packed_inputs(
-            source, target, self.config.decoder_reads_code
+            source, target, self.config.decoder_reads_code, self.config.encoder_reads_eos
         )
         memory = self._encode(source, segments=source_segments, training=training)
         return self._decode(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.core.config import BOS_ID, EOS_ID, TransformerConfig
-from keras_transformer.core.model.masks import causal_mask, padding_mask, window_mask
+from keras_transformer.core.model.masks import causal_mask, source_mask, window_mask
 from keras_transformer.core.model.transformer import Transformer, shift_right, with_code
 from keras_transformer.core.search.alignment import AttentionMaps, alignment
 from keras_transformer.core.search.cache import (
@@ -145,7 +145,8 @@ class CompiledModel(NamedTuple):
 
     def encoder_inputs(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns which ids of sources the encoder reads, bool [B, S], and their positions [S]."""
-        return padding_mask(source), tf.range(tf.shape(source)[1])
+        mask = source_mask(source, self.config.encoder_reads_eos)
+        return mask, tf.range(tf.shape(source)[1])
 
 
 class CodedModel(CompiledModel):

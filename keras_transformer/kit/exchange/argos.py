@@ -1,8 +1,9 @@
-"""A trained model as packages for Argos Translate, which LibreTranslate uses.
+"""Packages of Argos Translate, which LibreTranslate uses, read and written.
 
 A package is a zip file with one folder: metadata.json, the CTranslate2 directory `model`, and
-sentencepiece.model. It translates in one direction, so a model with several directions becomes
-several packages. Argos Translate splits sentences itself, and chooses the search options.
+sentencepiece.model. Installed packages are such folders. A package translates in one direction, so
+a model with several directions becomes several packages. Argos Translate splits sentences itself,
+and chooses the search options.
 
 What it does not support is left to CTranslate2 or SentencePiece:
 
@@ -15,6 +16,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,15 @@ from typing import Any
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.vocabulary.language_codes import Direction, code_of, is_language
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.core.vocabulary.sentencepiece_models import split_numbered
-from keras_transformer.core.vocabulary.subwords import Subwords
-from keras_transformer.kit.exchange.ctranslate2 import ctranslate2_spec
+from keras_transformer.kit.exchange.ctranslate2 import arrays_of, write_model
+from keras_transformer.kit.exchange.ctranslate2_reader import read_with
 from keras_transformer.kit.exchange.directory import write_export
-from keras_transformer.kit.exchange.formats import check_codes
-from keras_transformer.support.errors import require
+from keras_transformer.kit.exchange.foreign_model import ForeignModel
+from keras_transformer.kit.exchange.formats import check_config
+from keras_transformer.kit.exchange.sentencepiece_pieces import sentencepiece_model
+from keras_transformer.support.errors import InputError, reason, require
+from keras_transformer.support.fields import from_json
+from keras_transformer.support.files.json_files import read_json
 from keras_transformer.use.store.card import ModelCard
 from keras_transformer.use.store.languages import ModelLanguages, name_of, primary
 
@@ -61,21 +66,21 @@ def export_argos(
             support; for a model whose decoder reads codes; or if the directions are unknown, or not
             the model's.
     """
-    check_codes(model.config, "an Argos package")
+    check_config("argos", model.config)
     pieces = sentencepiece_model(vocabularies.source)
     chosen = packages(card, directions)
-    spec, card = ctranslate2_spec(model, vocabularies, card)
+    arrays, card = arrays_of(model, card)
     languages = card.languages
     has_codes = languages is not None and languages.has_codes
 
     def write(folder: Path) -> None:
         for direction in chosen:
+            settings = {}
             if has_codes:
-                spec.config.bos_token = code_of(direction.target)
-                spec.config.add_source_bos = True
+                settings = {"bos_token": code_of(direction.target), "add_source_bos": True}
             with tempfile.TemporaryDirectory() as content:
                 (Path(content) / "model").mkdir()
-                spec.save(str(Path(content) / "model"))
+                write_model(Path(content) / "model", arrays, vocabularies, model.config, **settings)
                 (Path(content) / "sentencepiece.model").write_bytes(pieces)
                 metadata = json.dumps(metadata_of(direction, card), ensure_ascii=False, indent=2)
                 (Path(content) / "metadata.json").write_text(metadata + "\n", encoding="utf-8")
@@ -86,16 +91,51 @@ def export_argos(
     return {"argos": files, "bytes": size}
 
 
-def sentencepiece_model(vocabulary: Subwords) -> bytes:
-    """Returns the SentencePiece model of a vocabulary.
+def read(path: Path) -> ForeignModel:
+    """Reads a package, or the folder of an installed one.
 
     Raises:
-        InputError: for WordPiece, which has none.
+        InputError: if it is damaged, or not a package with one model and SentencePiece; also as
+            for models of CTranslate2.
     """
-    rule = "must be a SentencePiece model, as Argos Translate requires"
-    require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
-    content = vocabulary.file.read_bytes()
-    return content if vocabulary.kind == "bpe" else split_numbered(content)[1]
+    if (path / "metadata.json").is_file():
+        return _read_folder(path, path)
+    if path.is_dir():
+        files = sorted(path.glob("*.argosmodel"))
+        rule = "must be a package, or a folder with one package"
+        require(len(files) == 1, "path", rule, f"{path}, with {len(files)} packages")
+        path = files[0]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with zipfile.ZipFile(path) as package:
+                package.extractall(folder)
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+            rule = "must be a complete package of Argos Translate, a zip file"
+            raise InputError(None, rule, reason(error), path) from None
+        tops = [file.parent for file in Path(folder).glob("*/metadata.json")]
+        rule = "must contain one folder with metadata.json"
+        require(len(tops) == 1, None, rule, f"{len(tops)} of them", path)
+        return _read_folder(tops[0], path)
+
+
+def _read_folder(folder: Path, path: Path) -> ForeignModel:
+    """Reads the folder of a package; `path` is what a user knows of it, for errors."""
+    models = sorted(file.parent for file in folder.rglob("model.bin"))
+    rule = "must have one model, in the folder model: import the package of each direction"
+    names = ", ".join(str(model.relative_to(folder)) for model in models)
+    require(models == [folder / "model"], None, rule, names or "none", path)
+    pieces = folder / "sentencepiece.model"
+    rule = "must have sentencepiece.model: this library does not read other subwords (bpe.model)"
+    require(pieces.is_file(), None, rule, "none", path)
+    metadata = from_json(
+        {"from_code": str, "to_code": str}, read_json(folder / "metadata.json"), path
+    )
+    try:
+        foreign = read_with(models[0], [pieces])
+    except InputError as error:
+        place = str(error.place).replace(str(folder), str(path))
+        raise error.replaced(place=None if error.place is None else place) from None
+    return foreign._replace(languages=(metadata["from_code"], metadata["to_code"]))
 
 
 def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:

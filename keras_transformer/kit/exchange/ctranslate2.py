@@ -1,9 +1,9 @@
-"""A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
+"""A model as a directory of CTranslate2, read and written: the same weights in a second engine.
 
-`keras_transformer.load` takes it (search/engines/ctranslate2_engine.py), and so does CTranslate2's
-own API: tokens in, tokens out, with the vocabularies next to the weights, for the sentencepiece
-package (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to
-targets itself, according to its config.json. Equal weights are stored once.
+`keras_transformer.load` takes what is written (search/engines/ctranslate2_engine.py), and so does
+CTranslate2's own API: tokens in, tokens out, with the vocabularies next to the weights, for the
+sentencepiece package (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to
+sources and BOS to targets itself, according to its config.json. Equal weights are stored once.
 
 In int8, weights are integers from -64 to 64, rounded as for the search (search/matrices.py).
 CTranslate2's own rounding uses integers up to 127. On processors without VNNI, its kernel adds
@@ -18,35 +18,89 @@ So do its limits: by default it writes at least one and at most 256 tokens, and 
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import keras
+import ml_dtypes
 import numpy as np
-import tensorflow as tf
-from keras import ops
 
-from keras_transformer.core.config import BOS_ID, EOS_ID, GATED, UNK_ID
-from keras_transformer.core.model.attention import MultiHeadAttention
-from keras_transformer.core.model.decoder import Decoder, DecoderLayer
-from keras_transformer.core.model.encoder import Encoder, EncoderLayer
-from keras_transformer.core.model.feed_forward import FeedForward, GatedFeedForward
-from keras_transformer.core.model.positional_encoding import PositionalEncoding
-from keras_transformer.core.model.positions import Rotary
+from keras_transformer.core.config import BOS_ID, EOS_ID, GATED, UNK_ID, TransformerConfig
+from keras_transformer.core.model.positions import AddedPositions, Rotary
 from keras_transformer.core.model.transformer import Transformer
-from keras_transformer.core.search.engines.ctranslate2_engine import load_ctranslate2, source_tokens
+from keras_transformer.core.search.engines.ctranslate2_engine import source_tokens
 from keras_transformer.core.search.matrices import rounded_to_int8
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange.directory import write_export, write_files
-from keras_transformer.support.errors import require
+from keras_transformer.kit.exchange.formats import check_config
+from keras_transformer.kit.exchange.model_bin import write_model_bin
+from keras_transformer.kit.exchange.tensor_table import (
+    LOGITS_BIASES,
+    Arrangement,
+    TensorTable,
+    array,
+    tensors_of,
+)
+from keras_transformer.support.files.json_files import write_json
 from keras_transformer.use.store.card import ModelCard
 
-# The kinds of positions that CTranslate2 computes, as a table or as its own rotation.
-KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
+SPECIFICATION, REVISION = "TransformerSpec", 7
+VERSION = "4"  # of CTranslate2, which reads this revision
 # Minimum rows in the table of sinusoids: more than CTranslate2 reads or writes by default.
 POSITIONS = 2048
+ACTIVATIONS = {"relu": 0, "swish": 2, "gelu": 3}  # their numbers there
+TABLE = TensorTable(
+    prefix="{stack}/layer_{layer}/",
+    layers={
+        (
+            "self_attention/query",
+            "self_attention/key",
+            "self_attention/value",
+        ): "self_attention/linear_0/{}",
+        "self_attention/output": "self_attention/linear_1/{}",
+        "self_attention_norm": "self_attention/layer_norm/{}",
+        "cross_attention/query": "attention/linear_0/{}",
+        ("cross_attention/key", "cross_attention/value"): "attention/linear_1/{}",
+        "cross_attention/output": "attention/linear_2/{}",
+        "cross_attention_norm": "attention/layer_norm/{}",
+        "feed_forward/inner": "ffn/linear_0/{}",
+        "feed_forward/outer": "ffn/linear_1/{}",
+        "feed_forward_norm": "ffn/layer_norm/{}",
+    },
+    kinds={"kernel": "weight", "bias": "bias", "gamma": "gamma", "beta": "beta"},
+    others={
+        "encoder/last_norm/gamma": "encoder/layer_norm/gamma",
+        "encoder/last_norm/beta": "encoder/layer_norm/beta",
+        "decoder/last_norm/gamma": "decoder/layer_norm/gamma",
+        "decoder/last_norm/beta": "decoder/layer_norm/beta",
+        "embedding/embeddings": "encoder/embeddings_0/weight",
+        "target_embedding/embeddings": "decoder/embeddings/weight",
+        "logits_embedding/embeddings": "decoder/projection/weight",
+        "source_positions/embeddings": "encoder/position_encodings/encodings",
+        "target_positions/embeddings": "decoder/position_encodings/encodings",
+        **dict.fromkeys(LOGITS_BIASES, "decoder/projection/bias"),
+    },
+    transposed=True,
+    needs_biases=False,
+    wide_heads=True,
+)
+
+
+def table_of(config: TransformerConfig) -> TensorTable:
+    """Returns the table of a model, with all names of the matrices that it shares."""
+    layers, others = dict(TABLE.layers), dict(TABLE.others)
+    if config.activation in GATED:
+        layers["feed_forward/gate"] = TABLE.layers["feed_forward/inner"]
+        layers["feed_forward/inner"] = "ffn/linear_0_noact/{}"
+    target = (others["target_embedding/embeddings"],)
+    if config.tie_embeddings:
+        target += (others["logits_embedding/embeddings"],)
+        others["target_embedding/embeddings"] = target
+        if config.source_vocab_size is None:
+            others["embedding/embeddings"] = (others["embedding/embeddings"], *target)
+    # Ours are multiplied by sqrt(D), like embeddings.
+    scales = {"_positions/embeddings": config.d_model**-0.5}
+    return TABLE._replace(layers=layers, others=others, scales=scales)
 
 
 def export_ctranslate2(
@@ -70,241 +124,136 @@ def export_ctranslate2(
         {"ctranslate2": export_dir, "bytes"}.
 
     Raises:
-        InputError: if CTranslate2 is not installed or does not support the model, or `export_dir`
-            is not empty or not writable.
+        InputError: if CTranslate2 does not support the model, or `export_dir` is not empty or not
+            writable.
     """
-    spec, card = ctranslate2_spec(model, vocabularies, card)
+    check_config("ctranslate2", model.config)
+    arrays, card = arrays_of(model, card)
 
     def write(folder: Path) -> None:
-        spec.save(str(folder))
+        write_model(folder, arrays, vocabularies, model.config)
         write_files(folder, vocabularies.contents())
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
 
 
-def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: ModelCard):
-    """Converts a model to a specification that CTranslate2 saves as a directory.
+def write_model(
+    folder: Path,
+    arrays: Mapping[str, np.ndarray],
+    vocabularies: VocabularyPair,
+    config: TransformerConfig,
+    **settings: Any,
+) -> None:
+    """Writes what CTranslate2 reads: the weights, the settings and the tokens.
 
     Args:
-        model, vocabularies, card: see `export_ctranslate2`.
-
-    Returns:
-        A TransformerSpec, and the card completed for it.
-
-    Raises:
-        InputError: if CTranslate2 is not installed, or does not support the model.
+        settings: those that replace the usual ones in its config.json.
     """
-    ctranslate2 = load_ctranslate2()
-    kind = model.config.positions
-    rule = f"must have positions that CTranslate2 supports: {', '.join(KINDS_OF_POSITIONS)}"
-    require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
-    window = model.config.attention_window
-    rule = "must not have an attention_window, which CTranslate2 does not support"
-    require(window is None, "model", rule, f"attention_window={window}")
+    write_model_bin(folder / "model.bin", SPECIFICATION, REVISION, arrays)
+    tokens = vocabularies.target.pieces
+    usual = {
+        "add_source_bos": False,
+        "add_source_eos": config.encoder_reads_eos,
+        "bos_token": tokens[BOS_ID],
+        "decoder_start_token": tokens[BOS_ID],
+        "eos_token": tokens[EOS_ID],
+        "unk_token": tokens[UNK_ID],
+        "layer_norm_epsilon": config.norm_epsilon,
+        "multi_query_attention": False,
+    }
+    write_json(folder / "config.json", usual | settings)
+    if source_tokens(vocabularies) == tokens:
+        write_json(folder / "shared_vocabulary.json", tokens)
+    else:
+        write_json(folder / "source_vocabulary.json", source_tokens(vocabularies))
+        write_json(folder / "target_vocabulary.json", tokens)
 
-    limits = card.decoding.limits(model.config)
-    spec = transformer_spec(ctranslate2.specs, model, max(POSITIONS, limits.target))
-    _set_vocabularies(spec, vocabularies)
-    spec.config.layer_norm_epsilon = model.config.norm_epsilon
-    has_table = not isinstance(model.config.position_kind, Rotary)
+
+def arrays_of(model: Transformer, card: ModelCard) -> tuple[dict[str, np.ndarray], ModelCard]:
+    """Returns the arrays in model.bin, and the card completed for it."""
+    config = model.config
+    table = table_of(config)
+    sizes = (config.source_vocab_size or config.vocab_size, config.vocab_size)
+    rows = [np.arange(size) for size in sizes]
+    arrays = tensors_of(model, Arrangement(table, config, *rows, is_halved=False))
+    for names in table.others.values():
+        if isinstance(names, tuple) and names[0] in arrays:
+            arrays |= dict.fromkeys(names, arrays[names[0]])
+    layers = {"encoder": model.source_positions, "decoder": model.target_positions}
+    positions = max(POSITIONS, card.decoding.limits(config).target)
+    has_table = isinstance(config.position_kind, AddedPositions)
+    if has_table:
+        for stack, layer in layers.items():
+            positions = layer.position_kind.table_rows(layer.max_positions) or positions
+            encodings = array(layer.encoding(positions, config.d_model))
+            arrays[f"{stack}/position_encodings/encodings"] = encodings
+    arrays |= _attributes(config)
     card = dataclasses.replace(
-        card,
-        max_positions=spec.encoder.position_encodings.encodings.shape[0] if has_table else None,
-        ctranslate2=ctranslate2.__version__,
+        card, max_positions=positions if has_table else None, ctranslate2=VERSION
     )
-    spec.validate()
-    spec.optimize()  # stores equal weights once
     if card.weights == "bfloat16":
-        _round_to_bfloat16(spec)
-    elif card.weights == "int8":
-        _round_to_int8(ctranslate2.specs.model_spec, spec)
-    return spec, card
+        return _in_bfloat16(arrays), card
+    return _in_int8(arrays) if card.weights == "int8" else arrays, card
 
 
-def _round_to_bfloat16(spec) -> None:
-    """Rounds the matrices and vectors of an optimized spec, for which CTranslate2 needs PyTorch."""
-    for variable in spec.variables().values():
-        is_stored = not isinstance(variable, str)  # otherwise the name of an equal one
-        if is_stored and variable.dtype == "float32" and not variable.is_scalar():
-            variable.array = variable.array.astype(tf.bfloat16.as_numpy_dtype)
+def _in_bfloat16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {
+        name: values.astype(ml_dtypes.bfloat16) if values.ndim else values
+        for name, values in arrays.items()
+    }
 
 
-def _round_to_int8(model_spec: ModuleType, spec) -> None:
-    """Rounds the matrices of an optimized spec, with a scale for each output.
+def _in_int8(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rounds the matrices, with a scale for each output.
 
     CTranslate2 stores the scales by which float weights were multiplied, the inverse of ours.
     """
-
-    def round_matrix(layer, name: str, variable) -> None:
-        if name.endswith("/weight") and not isinstance(variable, str):
-            levels, scales = rounded_to_int8(variable.numpy().T)
-            layer.weight = model_spec.NumpyVariable(_transposed(levels))
-            layer.weight_scale = model_spec.NumpyVariable(1 / scales)
-
-    model_spec.visit_spec(spec, round_matrix)
-
-
-def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:
-    """Sets both vocabularies, and the names of the special ids."""
-    target_tokens = vocabularies.target.pieces
-    spec.register_source_vocabulary(source_tokens(vocabularies))
-    spec.register_target_vocabulary(target_tokens)
-    spec.config.unk_token = target_tokens[UNK_ID]
-    spec.config.bos_token = target_tokens[BOS_ID]
-    spec.config.decoder_start_token = target_tokens[BOS_ID]
-    spec.config.eos_token = target_tokens[EOS_ID]
-    spec.config.add_source_eos = True
+    rounded = {}
+    for name, values in arrays.items():
+        if name.endswith("/weight"):
+            levels, scales = rounded_to_int8(values.T)
+            values = levels.T
+            rounded[f"{name}_scale"] = (1 / scales).astype(np.float32)
+        rounded[name] = values
+    return rounded
 
 
-def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
-    """Converts a Transformer's weights to a TransformerSpec from `specs`, ctranslate2.specs.
-
-    Args:
-        positions: the number of rows in a table of sinusoids.
-    """
-    config = model.config
-    activations = {
-        "relu": specs.Activation.RELU,
-        "swish": specs.Activation.SWISH,
-        "gelu": specs.Activation.GELU,
+def _attributes(config: TransformerConfig) -> dict[str, np.ndarray]:
+    """Returns the scalars that describe a model."""
+    activation = GATED.get(config.activation, config.activation)
+    num_layers = config.num_decoder_layers
+    common = {
+        "num_heads": np.int16(config.num_heads),
+        "pre_norm": np.int8(config.norm == "pre"),
+        "activation": np.int8(ACTIVATIONS[activation]),
+        "scale_embeddings": np.int8(config.scale_embeddings),
     }
-    settings = {
-        "num_heads": config.num_heads,
-        "pre_norm": config.norm == "pre",
-        "head_dim": max(config.d_k, config.d_v),
-        "activation": activations[GATED.get(config.activation, config.activation)],
-        "ffn_glu": config.activation in GATED,
-        "rotary_dim": config.d_k if isinstance(config.position_kind, Rotary) else None,
-    }
-    encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
     # Alignments are the mean over all heads (0) in the best single layer: CTranslate2 uses one,
     # search/alignment.py the last two (docs/diary.md).
-    num_layers = len(model.decoder.layers)
-    layer = -2 if config.norm == "pre" and num_layers > 1 else -1
-    alignment = {"alignment_layer": layer, "alignment_heads": 0}
-    decoder = specs.TransformerDecoderSpec(num_layers, **settings, **alignment)
-
-    # An embedding is stored as its matrix [V, D], a linear layer as its kernel transposed.
-    encoder.scale_embeddings = config.scale_embeddings
-    encoder.embeddings[0].weight = array(model.embedding.embeddings)
-    _set_positions(encoder, model.source_positions, config.d_model, positions)
-    _set_stack(encoder, model.encoder)
-
-    decoder.scale_embeddings = config.scale_embeddings
-    decoder.embeddings.weight = array(model.target_embedding.embeddings)
-    _set_positions(decoder, model.target_positions, config.d_model, positions)
-    _set_stack(decoder, model.decoder)
-
-    decoder.projection.weight = array(model.logits_embedding.embeddings)
-    if model.logits_embedding.bias is not None:
-        decoder.projection.bias = array(model.logits_embedding.bias)
-    return specs.TransformerSpec(encoder, decoder)
-
-
-def _set_positions(spec, layer: PositionalEncoding, d_model: int, positions: int) -> None:
-    """Sets the position table added to embeddings; none for rotary positions."""
-    if isinstance(layer.position_kind, Rotary):
-        if hasattr(spec, "position_encodings"):  # the encoder's, which CTranslate2 would not read
-            del spec.position_encodings
-        return
-    length = layer.position_kind.table_rows(layer.max_positions) or positions
-    spec.position_encodings.encodings = array(layer.encoding(length, d_model))
-
-
-def _set_stack(spec, stack: Encoder | Decoder) -> None:
-    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
-        _set_layer(layer_spec, layer)
-    if stack.last_norm is not None:
-        _set_norm(spec.layer_norm, stack.last_norm)
-
-
-def _set_layer(spec, layer: EncoderLayer | DecoderLayer) -> None:
-    _set_self_attention(spec.self_attention, layer.self_attention)
-    _set_norm(spec.self_attention.layer_norm, layer.self_attention_norm)
-    if isinstance(layer, DecoderLayer):
-        _set_cross_attention(spec.attention, layer.cross_attention)
-        _set_norm(spec.attention.layer_norm, layer.cross_attention_norm)
-    _set_feed_forward(spec.ffn, layer.feed_forward)
-    _set_norm(spec.ffn.layer_norm, layer.feed_forward_norm)
-
-
-def _set_self_attention(spec, attention: MultiHeadAttention) -> None:
-    """Sets one product for queries, keys and values, and one for the output."""
-    projections, output = spec.linear
-    inputs = [attention.query_dense, attention.key_dense, attention.value_dense]
-    _set_projections(projections, attention, inputs)
-    _set_output(output, attention)
-    spec.queries_scale = np.float32(attention.key_dim**-0.5)
-
-
-def _set_cross_attention(spec, attention: MultiHeadAttention) -> None:
-    """Sets products for queries, for keys and values together, and for the output."""
-    queries, keys_values, output = spec.linear
-    _set_projections(queries, attention, [attention.query_dense])
-    _set_projections(keys_values, attention, [attention.key_dense, attention.value_dense])
-    _set_output(output, attention)
-    spec.queries_scale = np.float32(attention.key_dim**-0.5)
-
-
-def _set_projections(
-    spec, attention: MultiHeadAttention, layers: Sequence[keras.layers.Dense]
-) -> None:
-    """Sets one product for several Dense layers, whose outputs are concatenated."""
-    kernels = [_with_wide_heads(array(layer.kernel), attention) for layer in layers]
-    spec.weight = _transposed(np.concatenate(kernels, axis=-1))
-    if attention.use_bias:
-        biases = [_with_wide_heads(array(layer.bias), attention) for layer in layers]
-        spec.bias = np.concatenate(biases)
-
-
-def _set_output(spec, attention: MultiHeadAttention) -> None:
-    kernel = array(attention.output_dense.kernel)  # [H d_v, D]
-    spec.weight = _with_wide_heads(_transposed(kernel), attention)  # [D, H width]
-    if attention.use_bias:
-        spec.bias = array(attention.output_dense.bias)
-
-
-def _with_wide_heads(weights: np.ndarray, attention: MultiHeadAttention) -> np.ndarray:
-    """Makes heads as wide as the wider of queries and values: [..., H d] -> [..., H width].
-
-    CTranslate2's heads have equal widths for keys and values. The narrower ones are padded with
-    zeros, which do not change products.
-    """
-    width = max(attention.key_dim, attention.value_dim)
-    heads = weights.reshape(*weights.shape[:-1], attention.num_heads, -1)  # [..., H, d]
-    padding = np.zeros((*heads.shape[:-1], width - heads.shape[-1]), weights.dtype)
-    wide_heads = np.concatenate([heads, padding], axis=-1)  # [..., H, width]
-    return wide_heads.reshape(*weights.shape[:-1], -1)
-
-
-def _set_feed_forward(spec, feed_forward: FeedForward | GatedFeedForward) -> None:
-    if isinstance(feed_forward, GatedFeedForward):
-        _set_linear(spec.linear_0, feed_forward.gate_dense)
-        _set_linear(spec.linear_0_noact, feed_forward.inner_dense)
-    else:
-        _set_linear(spec.linear_0, feed_forward.inner_dense)
-    _set_linear(spec.linear_1, feed_forward.outer_dense)
-
-
-def _set_linear(spec, layer: keras.layers.Dense) -> None:
-    spec.weight = _transposed(array(layer.kernel))
-    if layer.bias is not None:
-        spec.bias = array(layer.bias)
-
-
-def _set_norm(spec, norm: keras.layers.LayerNormalization) -> None:
-    spec.gamma = array(norm.gamma)
-    spec.beta = array(norm.beta)
-
-
-def _transposed(kernel: np.ndarray) -> np.ndarray:
-    """Transposes a kernel to CTranslate2's [outputs, inputs]."""
-    return np.ascontiguousarray(kernel.T)
-
-
-def array(variable) -> np.ndarray:
-    """Returns the values of a variable or tensor as float32."""
-    values = ops.convert_to_numpy(variable).astype(np.float32)
-    require(np.isfinite(values).all(), "model", "must have finite weights", "others")
-    return values
+    decoder = {
+        "alignment_layer": np.int16(-2 if config.norm == "pre" and num_layers > 1 else -1),
+        "alignment_heads": np.int16(0),
+    }
+    attention = {
+        "queries_scale": np.float32(config.d_k**-0.5),
+        "head_dim": np.int32(max(config.d_k, config.d_v)),
+    }
+    rotation = {}
+    if isinstance(config.position_kind, Rotary):
+        rotation = {
+            "rotary_dim": np.int32(config.d_k),
+            "rotary_interleave": np.int8(True),
+            "rotary_base": np.float32(10000),
+        }
+    attributes = {f"encoder/{name}": value for name, value in common.items()}
+    attributes |= {f"decoder/{name}": value for name, value in (common | decoder).items()}
+    for stack, depth in (("encoder", config.num_layers), ("decoder", num_layers)):
+        for layer in range(depth):
+            prefix = f"{stack}/layer_{layer}"
+            for name, value in (attention | rotation).items():
+                attributes[f"{prefix}/self_attention/{name}"] = value
+            if stack == "decoder":
+                for name, value in attention.items():
+                    attributes[f"{prefix}/attention/{name}"] = value
+    return {name: np.asarray(value) for name, value in attributes.items()}

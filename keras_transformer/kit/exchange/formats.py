@@ -1,16 +1,21 @@
-"""The formats of exports: their names, options and writers.
+"""The formats of other toolkits: their names, options, readers and writers.
 
 Does not import TensorFlow, so that programs can reject wrong options quickly.
 """
 
 import dataclasses
 import importlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.support.errors import import_extra, require
+from keras_transformer.use.store.export import Export
+from keras_transformer.use.store.keras_file import KerasFile
+from keras_transformer.use.store.opening import kind_of
 
 if TYPE_CHECKING:
     from keras_transformer.core.config import TransformerConfig
@@ -33,7 +38,8 @@ class Format(NamedTuple):
     """A format. Its writer is `write(model, vocabularies, export_dir, card, overwrite, **options)`.
 
     It returns {the format's name: `result`, "bytes": the size}. The writer of a format that can be
-    an ensemble takes a sequence of models.
+    an ensemble takes a sequence of models. A format with `files` also has a reader, `read(path)`,
+    which returns a ForeignModel.
     """
 
     description: str
@@ -45,7 +51,24 @@ class Format(NamedTuple):
     search_options: tuple[str, ...] = ()  # the fields of DecodingConfig that it uses
     options: Mapping[str, Option] = {}
     result: str = "the folder"
+    files: tuple[str, ...] = ()  # patterns of files that show this format, if it can be read
+    reader: str | None = None  # the module that reads it, if that is not `module`
+    # By a field of TransformerConfig: the only values that the format can hold.
+    holds: Mapping[str, Sequence[Any]] = {}
 
+
+# The kinds of positions that CTranslate2 and ONNX graphs compute.
+_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
+_HEADS = "d_model / num_heads"  # a value that depends on the model
+# What Marian's and Hugging Face's models hold.
+_MARIAN = {
+    "activation": ("relu", "swish", "gelu"),
+    "attention_window": (None,),
+    "d_k": (_HEADS,),
+    "d_v": (_HEADS,),
+    "decoder_reads_code": (False,),
+    "encoder_reads_eos": (True,),
+}
 
 FORMATS = {
     "saved_model": Format(
@@ -65,20 +88,54 @@ FORMATS = {
         "a directory for CTranslate2; `translate` and `serve` can use it without TensorFlow",
         module="ctranslate2",
         writer="export_ctranslate2",
-        package="ctranslate2",
         search_options=ALL_SEARCH_OPTIONS,
+        files=("model.bin",),
+        reader="ctranslate2_reader",
+        holds={"positions": _POSITIONS, "attention_window": (None,)},
     ),
     "argos": Format(
         "a package for each direction, for Argos Translate and LibreTranslate",
         module="argos",
         writer="export_argos",
-        package="ctranslate2",
         options={
             "directions": Option(
                 list, "Directions to package, such as en-de,en-cs. All by default."
             ),
         },
         result="the files of the packages",
+        files=("*.argosmodel", "metadata.json"),
+        holds={
+            "positions": _POSITIONS,
+            "attention_window": (None,),
+            "decoder_reads_code": (False,),
+        },
+    ),
+    "hugging_face": Format(
+        "a directory for Hugging Face's transformers, MarianMTModel and MarianTokenizer",
+        module="hugging_face_writer",
+        writer="export_hugging_face",
+        weights=("float32",),
+        files=("config.json",),
+        reader="hugging_face",
+        holds={
+            "positions": ("sinusoidal",),
+            **_MARIAN,
+            "norm": ("post",),
+            "norm_epsilon": (1e-5,),
+        },
+    ),
+    "marian": Format(
+        "a directory for Marian: an .npz file and its vocabularies",
+        module="marian",
+        writer="export_marian",
+        weights=("float32",),
+        files=("*.npz",),
+        holds={
+            "positions": ("marian",),
+            **_MARIAN,
+            "norm_epsilon": (1e-6,),
+            "scale_embeddings": (True,),
+        },
     ),
     "onnx": Format(
         "the encoder and one decoder step: ids in, log probabilities out",
@@ -86,6 +143,7 @@ FORMATS = {
         writer="export_onnx",
         package="onnx",
         weights=("float32", "int8"),
+        holds={"positions": _POSITIONS, "decoder_reads_code": (False,)},
     ),
     "web": Format(
         "a page that translates in the browser; any static file server can serve it",
@@ -101,9 +159,13 @@ FORMATS = {
                 "By default the page fetches them from cdn.jsdelivr.net.",
             ),
         },
+        holds={"positions": _POSITIONS, "decoder_reads_code": (False,)},
     ),
 }
 OPTIONS = {name: option for kind in FORMATS.values() for name, option in kind.options.items()}
+
+
+READABLE = [name for name, kind in FORMATS.items() if kind.files]
 
 
 def formats_with(option: str) -> list[str]:
@@ -138,15 +200,45 @@ def check_weights(format: str, weights: str) -> None:
     require(weights in types, "weights", rule, weights)
 
 
-def check_codes(config: "TransformerConfig", place: str) -> None:
-    """Raises an InputError for a model whose decoder reads codes, which a format does not support.
+def check_config(format: str, config: "TransformerConfig") -> None:
+    """Raises an InputError for a model that a format cannot hold.
 
     Args:
+        format: a name in FORMATS.
         config: the model's configuration.
-        place: where the model would be, such as "an ONNX graph".
     """
-    rule = f"must not have decoder_reads_code in {place}: export it as ctranslate2 or saved_model"
-    require(not config.decoder_reads_code, "model", rule, "decoder_reads_code=True")
+    for field in FORMATS[format].holds:
+        others = [name for name in FORMATS if _holds(name, field, config)]
+        values = ", ".join(map(str, FORMATS[format].holds[field]))
+        rule = f"must have {field}={values} with format={format}; use {', '.join(others)}"
+        received = f"{field}={getattr(config, field)}"
+        require(_holds(format, field, config), "model", rule, received)
+
+
+def _holds(format: str, field: str, config: "TransformerConfig") -> bool:
+    value = getattr(config, field)
+    values = FORMATS[format].holds.get(field, (value,))
+    return value in values or (_HEADS in values and value * config.num_heads == config.d_model)
+
+
+def format_at(path: Path) -> str:
+    """Returns the format of a model at a path, by the names of its files.
+
+    Returns:
+        A name in READABLE, or "keras" or "saved_model" for a model of this library.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    for name in READABLE:
+        for pattern in FORMATS[name].files:
+            if path.match(pattern) if path.is_file() else any(path.glob(pattern)):
+                return name
+    own = {KerasFile: "keras", Export: "saved_model"}.get(kind_of(path))
+    files = ", ".join(itertools.chain(*(FORMATS[name].files for name in READABLE)))
+    rule = f"must be a .keras file, an export, or a directory or file of a model with {files}"
+    require(own is not None, "path", rule, path)
+    return own
 
 
 def check_models(format: str, weights: str, count: int, argument: str) -> None:

@@ -1,4 +1,4 @@
-"""Imports models of the Hugging Face hub, such as those of OPUS-MT.
+"""Imports models of the Hugging Face hub, such as those of OPUS-MT, and CTranslate2's.
 
 The package huggingface_hub downloads the files into its cache: it resumes after a lost connection,
 and does not download a complete file again. HF_ENDPOINT, HF_HOME and its other variables apply.
@@ -14,11 +14,13 @@ from typing import NamedTuple
 from absl import logging
 
 from keras_transformer.kit.exchange.hugging_face import OTHER_FILES, check_supported, weight_files
-from keras_transformer.kit.exchange.marian import import_marian
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.kit.exchange.tensors import require_reader
 from keras_transformer.kit.exchange.yaml_map import read_yaml
 from keras_transformer.support.errors import InputError, install_command, reason
 
+# Of a model of CTranslate2, apart from its weights.
+CTRANSLATE2_FILES = ("config.json", "*vocabulary.json", "*vocabulary.txt", "*.spm", "*.model")
 CARD = "README.md"  # the model card: its description and licence
 # Files of a model directory.
 CARD_FILE = "model_card.md"
@@ -47,15 +49,15 @@ def import_from_hub(
 
     Args:
         repository: the model's name at the hub, as in "Helsinki-NLP/opus-mt-de-en".
-        model_dir, languages: as for `import_marian`.
+        model_dir, languages: as for `import_model`.
         revision: a branch, a tag or a commit; None for the newest version.
 
     Returns:
-        The result of `import_marian`, with "repository", "revision", the commit, and "license",
+        The result of `import_model`, with "repository", "revision", the commit, and "license",
         None if the card names none.
 
     Raises:
-        InputError: as `import_marian`; also if huggingface_hub or the package that reads the
+        InputError: as `import_model`; also if huggingface_hub or the package that reads the
             weights is not installed, or the model is not available.
         OSError: if the disk is full.
     """
@@ -69,7 +71,7 @@ def import_from_hub(
     files = {ORIGIN_FILE: content.encode()}
     if card.is_file():
         files[CARD_FILE] = card.read_bytes()
-    return {**import_marian(model.folder, model_dir, languages, files), **origin}
+    return {**import_model(model.folder, model_dir, languages, files), **origin}
 
 
 def download(repository: str, revision: str | None = None) -> HubModel:
@@ -91,12 +93,16 @@ def download(repository: str, revision: str | None = None) -> HubModel:
     url = f"{hub.endpoint}/{repository}"
     with _hub_errors(repository, revision, url):
         model_info = hub.model_info(repository, revision=revision)
-        small_files = [CARD, *OTHER_FILES]
+        names = [file.rfilename for file in model_info.siblings]
+        is_ctranslate2 = "model.bin" in names
+        small_files = [CARD, *(CTRANSLATE2_FILES if is_ctranslate2 else OTHER_FILES)]
         folder = snapshot_download(repository, revision=model_info.sha, allow_patterns=small_files)
-        # What can be checked before hundreds of megabytes are downloaded.
-        check_supported(Path(folder))
-        weights = weight_files([file.rfilename for file in model_info.siblings], url)
-        require_reader(Path(weights[0]))
+        if is_ctranslate2:
+            weights = ["model.bin"]
+        else:  # check what can be, before hundreds of megabytes are downloaded
+            check_supported(Path(folder))
+            weights = weight_files(names, url)
+            require_reader(Path(weights[0]))
         snapshot_download(repository, revision=model_info.sha, allow_patterns=weights)
     return HubModel(Path(folder), repository, model_info.sha, url)
 

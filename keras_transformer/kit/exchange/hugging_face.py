@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_transformer.core.config import EOS_ID, PAD_ID
+from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.kit.exchange import m2m100
-from keras_transformer.kit.exchange.marian_model import (
-    MarianModel,
-    make_config,
-    names_of_layers,
-    require_values,
+from keras_transformer.kit.exchange.foreign_model import ForeignModel, make_config, require_values
+from keras_transformer.kit.exchange.sentencepiece_pieces import (
+    Pieces,
+    read_pieces,
 )
-from keras_transformer.kit.exchange.sentencepiece_pieces import Pieces, read_pieces
+from keras_transformer.kit.exchange.tensor_table import (
+    LOGITS_BIASES,
+    TensorTable,
+)
 from keras_transformer.kit.exchange.tensors import StoredTensor, read_tensors
 from keras_transformer.support.errors import InputError, require
 from keras_transformer.support.fields import Count, Size, from_json, shown
@@ -53,47 +55,40 @@ OPTION_TYPES = {
     "share_encoder_decoder_embeddings?": bool,
     "tie_word_embeddings?": bool,
 }
-# A layer's tensors, "model.encoder.layers.0.NAME", by the paths of our variables.
-LAYER_PREFIX = "model.{stack}.layers.{layer}."
-LAYER_NAMES = {
-    "self_attention/query/kernel": "self_attn.q_proj.weight",
-    "self_attention/query/bias": "self_attn.q_proj.bias",
-    "self_attention/key/kernel": "self_attn.k_proj.weight",
-    "self_attention/key/bias": "self_attn.k_proj.bias",
-    "self_attention/value/kernel": "self_attn.v_proj.weight",
-    "self_attention/value/bias": "self_attn.v_proj.bias",
-    "self_attention/output/kernel": "self_attn.out_proj.weight",
-    "self_attention/output/bias": "self_attn.out_proj.bias",
-    "self_attention_norm/gamma": "self_attn_layer_norm.weight",
-    "self_attention_norm/beta": "self_attn_layer_norm.bias",
-    "cross_attention/query/kernel": "encoder_attn.q_proj.weight",
-    "cross_attention/query/bias": "encoder_attn.q_proj.bias",
-    "cross_attention/key/kernel": "encoder_attn.k_proj.weight",
-    "cross_attention/key/bias": "encoder_attn.k_proj.bias",
-    "cross_attention/value/kernel": "encoder_attn.v_proj.weight",
-    "cross_attention/value/bias": "encoder_attn.v_proj.bias",
-    "cross_attention/output/kernel": "encoder_attn.out_proj.weight",
-    "cross_attention/output/bias": "encoder_attn.out_proj.bias",
-    "cross_attention_norm/gamma": "encoder_attn_layer_norm.weight",
-    "cross_attention_norm/beta": "encoder_attn_layer_norm.bias",
-    "feed_forward/inner/kernel": "fc1.weight",
-    "feed_forward/inner/bias": "fc1.bias",
-    "feed_forward/outer/kernel": "fc2.weight",
-    "feed_forward/outer/bias": "fc2.bias",
-    "feed_forward_norm/gamma": "final_layer_norm.weight",
-    "feed_forward_norm/beta": "final_layer_norm.bias",
-}
-LAST_NORM_NAMES = {
-    "encoder/last_norm/gamma": ("model.encoder.layer_norm.weight",),
-    "encoder/last_norm/beta": ("model.encoder.layer_norm.bias",),
-    "decoder/last_norm/gamma": ("model.decoder.layer_norm.weight",),
-    "decoder/last_norm/beta": ("model.decoder.layer_norm.bias",),
-}
 SHARED_MATRIX = "model.shared.weight"
-SOURCE_MATRIX = "model.encoder.embed_tokens.weight"
-TARGET_MATRIX = "model.decoder.embed_tokens.weight"
 LOGITS_MATRIX = "lm_head.weight"
 LOGITS_BIAS = "final_logits_bias"
+TABLE = TensorTable(
+    prefix="model.{stack}.layers.{layer}.",
+    layers={
+        "self_attention/query": "self_attn.q_proj.{}",
+        "self_attention/key": "self_attn.k_proj.{}",
+        "self_attention/value": "self_attn.v_proj.{}",
+        "self_attention/output": "self_attn.out_proj.{}",
+        "self_attention_norm": "self_attn_layer_norm.{}",
+        "cross_attention/query": "encoder_attn.q_proj.{}",
+        "cross_attention/key": "encoder_attn.k_proj.{}",
+        "cross_attention/value": "encoder_attn.v_proj.{}",
+        "cross_attention/output": "encoder_attn.out_proj.{}",
+        "cross_attention_norm": "encoder_attn_layer_norm.{}",
+        "feed_forward/inner": "fc1.{}",
+        "feed_forward/outer": "fc2.{}",
+        "feed_forward_norm": "final_layer_norm.{}",
+    },
+    kinds={"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"},
+    # A file may store a shared matrix once or several times, under any of its names.
+    others={
+        "encoder/last_norm/gamma": "model.encoder.layer_norm.weight",
+        "encoder/last_norm/beta": "model.encoder.layer_norm.bias",
+        "decoder/last_norm/gamma": "model.decoder.layer_norm.weight",
+        "decoder/last_norm/beta": "model.decoder.layer_norm.bias",
+        "embedding/embeddings": ("model.encoder.embed_tokens.weight", SHARED_MATRIX),
+        "target_embedding/embeddings": ("model.decoder.embed_tokens.weight", SHARED_MATRIX),
+        "logits_embedding/embeddings": LOGITS_MATRIX,
+        **dict.fromkeys(LOGITS_BIASES, LOGITS_BIAS),
+    },
+    transposed=True,
+)
 
 
 class _Architecture(NamedTuple):
@@ -102,12 +97,11 @@ class _Architecture(NamedTuple):
     read_vocabularies: Callable[[Path, dict[str, Any]], tuple[Pieces, Pieces]]
     required_options: dict[str, Any]  # the only values supported
     fields: dict[str, Any]  # of TransformerConfig
-    names: dict[str, tuple[str, ...]]  # of tensors outside the layers
     reads_source_code: bool = False  # whether sources begin with their own language
     notice: str = ""  # to users
 
 
-def read_hugging_face(path: Path) -> MarianModel:
+def read(path: Path) -> ForeignModel:
     """Reads a directory with config.json.
 
     Raises:
@@ -116,11 +110,12 @@ def read_hugging_face(path: Path) -> MarianModel:
     """
     config_file = path / "config.json"
     options = _read_options(path)
-    has_shared_vocabulary = options.get("share_encoder_decoder_embeddings", True)
     is_tied = options.get("tie_word_embeddings", True)
 
     architecture = _architecture(path, options)
     source, target = architecture.read_vocabularies(path, options)
+    is_shared = options.get("share_encoder_decoder_embeddings", True)
+    is_shared |= not is_tied and source.names == target.names
     wanted = {
         **architecture.required_options,
         "decoder_attention_heads": options.get("encoder_attention_heads"),
@@ -134,36 +129,51 @@ def read_hugging_face(path: Path) -> MarianModel:
         options,
         OPTION_NAMES,
         vocab_size=len(target.names),
-        source_vocab_size=None if has_shared_vocabulary else len(source.names),
+        source_vocab_size=None if is_shared else len(source.names),
         tie_embeddings=is_tied,
         scale_embeddings=options.get("scale_embedding", False),
         norm_epsilon=1e-5,  # torch.nn.LayerNorm's
+        attention_bias=True,
+        logits_bias=True,
         **architecture.fields,
     )
 
+    starts_like_another = options["decoder_start_token_id"] in target.rows[[PAD_ID, EOS_ID]]
+    never_generated = (PAD_ID, BOS_ID) if starts_like_another else ()
     files = [path / name for name in weight_files([file.name for file in path.iterdir()], path)]
-    names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
-    names |= architecture.names | _names_of_embeddings(has_shared_vocabulary, is_tied)
-    return MarianModel(
+    return ForeignModel(
         files[0],
         tensors=_read_weights(files),
         config=config,
         source=source,
         target=target,
-        names=names,
-        kernels_are_transposed=True,
+        table=table_of(config),
+        never_generated=never_generated,
         max_length=options.get("max_position_embeddings", 512),
+        languages=_read_languages(path),
         reads_source_code=architecture.reads_source_code,
         notice=architecture.notice,
     )
 
 
-def read_languages(folder: Path) -> list[str]:
+def table_of(config: TransformerConfig) -> TensorTable:
+    """Returns the table of a model, with all names of the matrices that it shares."""
+    source = TABLE.others["embedding/embeddings"]
+    target = TABLE.others["target_embedding/embeddings"]
+    if config.tie_embeddings:
+        target = (*target, LOGITS_MATRIX)
+        if config.source_vocab_size is None:
+            source = (SHARED_MATRIX, *source, *target)
+    matrices = {"embedding/embeddings": source, "target_embedding/embeddings": target}
+    return TABLE._replace(others={**TABLE.others, **matrices})
+
+
+def _read_languages(folder: Path) -> tuple[str, ...]:
     """Returns the source and target language in tokenizer_config.json; none if it has none."""
     file = folder / "tokenizer_config.json"
     options = read_json(file) if file.is_file() else {}
     languages = [options.get("source_lang"), options.get("target_lang")]
-    return [language for language in languages if isinstance(language, str)]
+    return tuple(language for language in languages if isinstance(language, str))
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
@@ -215,7 +225,6 @@ _M2M_100 = _Architecture(
     _shared(m2m100.read_m2m100_vocabulary),
     required_options={},
     fields={"norm": "pre", "positions": "m2m100", "decoder_reads_code": True},
-    names=LAST_NORM_NAMES,
     reads_source_code=True,
 )
 ARCHITECTURES = {
@@ -228,7 +237,6 @@ ARCHITECTURES = {
             "static_position_embeddings": True,
         },
         fields={},
-        names={},
     ),
     "SMaLL-100": _M2M_100._replace(
         fields={"norm": "pre", "positions": "m2m100"}, reads_source_code=False
@@ -272,24 +280,3 @@ def _read_weights(files: Collection[Path]) -> dict[str, np.ndarray | StoredTenso
     for file in files:
         tensors |= read_tensors(file)
     return {name: tensor for name, tensor in tensors.items() if "embed_positions" not in name}
-
-
-def _names_of_embeddings(has_shared_vocabulary: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
-    """Returns the possible names of embedding tensors; the first one in a file is used.
-
-    A file may store a shared matrix once or several times, under any of its names.
-    """
-    target = (TARGET_MATRIX, SHARED_MATRIX)
-    if is_tied:
-        target = (*target, LOGITS_MATRIX)
-    source = (SOURCE_MATRIX, SHARED_MATRIX)
-    if has_shared_vocabulary and is_tied:
-        source = (*source, *target)
-    return {
-        "embedding/embeddings": source,
-        "target_embedding/embeddings": target,
-        "logits_embedding/embeddings": (LOGITS_MATRIX,),
-        "embedding/bias": (LOGITS_BIAS,),
-        "target_embedding/bias": (LOGITS_BIAS,),
-        "logits_embedding/bias": (LOGITS_BIAS,),
-    }

@@ -13,8 +13,8 @@ from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search.compiled_model import compile_model
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange.directory import write_export, write_files
-from keras_transformer.kit.exchange.formats import check_codes, check_weights
-from keras_transformer.support.errors import import_extra, require
+from keras_transformer.kit.exchange.formats import check_config, check_weights
+from keras_transformer.support.errors import import_extra
 from keras_transformer.use.store.card import ModelCard
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
@@ -56,19 +56,12 @@ def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
 
     Raises:
         InputError: if the weights are not float32 or int8, or too large for an ONNX file, or if
-            onnx_model.py does not support the model's positions or its codes.
+            such a graph cannot hold the model.
     """
-    from keras_transformer.kit.exchange.onnx_model import (
-        KINDS_OF_POSITIONS,
-        decoder_graph,
-        encoder_graph,
-    )
+    from keras_transformer.kit.exchange.onnx_model import decoder_graph, encoder_graph
 
     check_weights("onnx", weights)
-    kind = model.config.positions
-    rule = f"must have positions that an ONNX graph supports: {', '.join(KINDS_OF_POSITIONS)}"
-    require(kind in KINDS_OF_POSITIONS, "model", rule, f"positions={kind}")
-    check_codes(model.config, "an ONNX graph")
+    check_config("onnx", model.config)
     compiled = compile_model(model, weights)
     return {
         ENCODER: encoder_graph(compiled).SerializeToString(),

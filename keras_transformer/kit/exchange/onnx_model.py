@@ -18,7 +18,7 @@ results depend slightly on the rest of a batch.
 import numpy as np
 import onnx
 
-from keras_transformer.core.config import GATED, PAD_ID, TransformerConfig
+from keras_transformer.core.config import EOS_ID, GATED, PAD_ID, TransformerConfig
 from keras_transformer.core.model.attention import MASKED_SCORE
 from keras_transformer.core.model.positions import Learned, Rotary, Sinusoidal, frequencies
 from keras_transformer.core.search.compiled_model import CompiledModel
@@ -34,8 +34,6 @@ from keras_transformer.kit.exchange.onnx_graph import Graph, Tensor
 
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
-# The kinds of positions that the Writer computes.
-KINDS_OF_POSITIONS = ("sinusoidal", "learned", "marian", "m2m100", "rotary")
 
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
@@ -191,9 +189,12 @@ class Writer:
             self._rotation = (graph.node("Cos", angles), graph.node("Sin", angles))
 
     def padding_bias(self) -> str:
-        """Returns the bias that masks padding in sources: float32 [B, 1, 1, S]."""
+        """Returns the bias that masks padding and unread EOS: float32 [B, 1, 1, S]."""
         graph = self.graph
         padding = graph.node("Equal", "source", graph.weight(np.int32(PAD_ID)))
+        if not self.config.encoder_reads_eos:
+            eos = graph.node("Equal", "source", graph.weight(np.int32(EOS_ID)))
+            padding = graph.node("Or", padding, eos)
         bias = graph.node("Where", padding, self.number(MASKED_SCORE), self.number(0))
         return graph.node("Unsqueeze", bias, graph.weight([1, 2]))
 

@@ -4,6 +4,7 @@ The ids in a model's files are converted to this library's, whose special ids co
 BOS, EOS and unknown pieces. All other pieces follow in their original order.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,17 +12,22 @@ from typing import NamedTuple
 import numpy as np
 import sentencepiece
 
+from keras_transformer.core.vocabulary.sentencepiece_models import split_numbered
+from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.exchange.yaml_map import read_yaml
 from keras_transformer.support.errors import InputError, reason, require
 from keras_transformer.support.files.json_files import read_json
 
 NEW_ROW = -1  # instead of an id in the files, for pieces that they lack
+# In the names of two vocabularies.
+SOURCE_NAMES = re.compile("source|src", re.IGNORECASE)
+TARGET_NAMES = re.compile("target|trg|tgt", re.IGNORECASE)
 
 
 class Pieces(NamedTuple):
     """The source or target vocabulary."""
 
-    sentencepiece_model: Path  # splits text into pieces
+    sentencepiece_model: bytes  # splits text into pieces
     names: list[str]  # the pieces, in the order of the ids of this library
     rows: np.ndarray  # int [V], the pieces' ids in the model's files, or NEW_ROW
 
@@ -83,11 +89,12 @@ def numbered_pieces(
     pieces = sorted(ids, key=ids.__getitem__)
     padding_id = ids.get("<pad>", NEW_ROW)
     eos_id, unknown_id = ids["</s>"], ids["<unk>"]
-    special_ids = (padding_id, eos_id, unknown_id)
+    special_ids = (padding_id, start_id, eos_id, unknown_id)
+    start = "<start>" if start_id in (padding_id, eos_id, NEW_ROW) else pieces[start_id]
     other_ids = [number for number in range(len(ids)) if number not in special_ids]
     return Pieces(
-        sentencepiece_model,
-        names=["<pad>", "<start>", "</s>", "<unk>", *(pieces[number] for number in other_ids)],
+        sentencepiece_model.read_bytes(),
+        names=["<pad>", start, "</s>", "<unk>", *(pieces[number] for number in other_ids)],
         rows=np.array([padding_id, start_id, eos_id, unknown_id, *other_ids]),
     )
 
@@ -118,3 +125,25 @@ def _read_ids(processor: sentencepiece.SentencePieceProcessor, id_file: Path) ->
         return read_json(id_file, dict[str, int])
     numbers = read_yaml(id_file, id_file.read_bytes(), typed=False)
     return {piece: int(number) for piece, number in numbers.items()}
+
+
+def by_side(files: Sequence[Path]) -> tuple[Path, Path] | None:
+    """Returns the source's and the target's of one or two files; None if names do not tell."""
+    if len(files) == 1:
+        return files[0], files[0]
+    source_files = [file for file in files if SOURCE_NAMES.search(file.name)]
+    target_files = [file for file in files if TARGET_NAMES.search(file.name)]
+    sides_are_known = len(source_files) == len(target_files) == 1 and source_files != target_files
+    return (source_files[0], target_files[0]) if sides_are_known else None
+
+
+def sentencepiece_model(vocabulary: Subwords) -> bytes:
+    """Returns the SentencePiece model of a vocabulary.
+
+    Raises:
+        InputError: for WordPiece, which has none.
+    """
+    rule = "must be a SentencePiece model, as this format requires"
+    require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
+    content = vocabulary.file.read_bytes()
+    return content if vocabulary.kind == "bpe" else split_numbered(content)[1]

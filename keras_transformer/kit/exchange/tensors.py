@@ -1,4 +1,4 @@
-"""Reads files of named tensors, without running code.
+"""Reads files of named tensors, without running code, and writes NumPy's.
 
 The files are NumPy's *.npz, *.safetensors, *.h5 as TensorFlow models of Hugging Face's Transformers
 write them with Keras 2, and PyTorch's *.bin.
@@ -8,8 +8,9 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -66,6 +67,13 @@ def read_tensors(file: Path) -> dict[str, np.ndarray | StoredTensor]:
             loaded = module.load(file, map_location="cpu", weights_only=True, mmap=is_mapped)
             reads = {name: functools.partial(_in_float32, loaded[name]) for name in loaded}
         return {name: StoredTensor(file, read) for name, read in reads.items()}
+
+
+def npz_of(tensors: Mapping[str, np.ndarray]) -> bytes:
+    """Returns the content of an .npz file."""
+    content = io.BytesIO()
+    np.savez(content, **tensors)
+    return content.getvalue()
 
 
 @contextlib.contextmanager

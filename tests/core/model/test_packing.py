@@ -95,6 +95,7 @@ def losses_and_gradients(model, states, labels):
     [
         ({"positions": "rotary", "norm": "pre", "tie_embeddings": False}, True),
         ({"positions": "marian", "attention_window": 3, "activation": "swiglu"}, False),
+        ({"encoder_reads_eos": False}, False),
         ({"positions": "m2m100", "decoder_reads_code": True, "attention_bias": True}, False),
         (
             {

@@ -65,6 +65,7 @@ OPTIONS = {
         "max_positions": 9,
         "attention_window": 3,
     },
+    "an encoder that does not read EOS": {"encoder_reads_eos": False},
     "modern": {
         "positions": "rotary",
         "d_k": 4,

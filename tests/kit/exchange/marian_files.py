@@ -68,7 +68,7 @@ def write_vocabulary(folder):
     """Writes source.spm, target.spm and vocab.yml for the sentences to a folder."""
     train_sentencepiece(folder)
     ids = {piece: number for number, piece in enumerate(pieces_of(folder))}
-    (folder / "vocab.yml").write_text(yaml.safe_dump(ids), encoding="utf-8")
+    (folder / "vocab.yml").write_text(yaml.safe_dump(ids, allow_unicode=True), encoding="utf-8")
 
 
 def write_model(texts, folder, variant="OPUS-MT"):

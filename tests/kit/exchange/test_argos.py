@@ -4,6 +4,7 @@
 """
 
 import json
+import shutil
 import zipfile
 
 import ctranslate2
@@ -16,9 +17,13 @@ from keras_transformer.core.vocabulary.language_codes import Direction, options_
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import Subwords
 from keras_transformer.kit.documents.text_translator import TextTranslator
-from keras_transformer.kit.exchange.argos import export_argos, sentencepiece_model
+from keras_transformer.kit.exchange.argos import export_argos, write_zip
+from keras_transformer.kit.exchange.importing import import_model
+from keras_transformer.kit.exchange.sentencepiece_pieces import sentencepiece_model
 from pipelines.prepare.vocabulary import learn_subwords
 from tests.given_answers import card_of
+from tests.kit.exchange import ctranslate2_files
+from tests.kit.exchange.marian_files import SOURCES
 from tests.refusals import refused
 from tests.small_models import engine_of, small_model
 
@@ -58,8 +63,8 @@ def install(file, folder):
     return folder / top
 
 
-def translate_as_argos(package, sentences, **options):
-    translator = ctranslate2.Translator(str(package / "model"))
+def translate_as_argos(package, sentences, compute_type="default", **options):
+    translator = ctranslate2.Translator(str(package / "model"), compute_type=compute_type)
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(package / "sentencepiece.model")
     )
@@ -189,14 +194,87 @@ def test_directions_that_cannot_be(model, shared, tmp_path, directions, origin, 
         export(tmp_path / "export", model, shared, directions, **origin)
 
 
-def test_a_decoder_that_reads_codes_is_refused(shared, tmp_path):
-    model = small_model(vocab_size=330, decoder_reads_code=True)
-    with refused("model", "decoder_reads_code", about="ctranslate2"):
-        export(tmp_path / "export", model, shared, ["en-de"])
-
-
 def test_wordpiece_is_refused(model, tmp_path):
     vocabulary = learn_subwords(ENGLISH, "wordpiece", 60, tmp_path, 1)
     with refused("vocabulary", "wordpiece"):
         pair = VocabularyPair(vocabulary, vocabulary)
         export(tmp_path / "export", model, pair, languages=LANGUAGES)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder of an installed package with a model of OpenNMT, as Argos has them, in int8."""
+    package = tmp_path_factory.mktemp("argos") / "translate-en_de-1_0"
+    ctranslate2_files.write_package(package, "en", "de")
+    return package
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_package_of_others_is_imported_and_written_again(
+    packed, installed, call_program, tmp_path
+):
+    path = installed
+    if packed:
+        path = tmp_path / "translate-en_de.argosmodel"
+        write_zip(installed, path)
+    model_dir = tmp_path / "model"
+    done = call_program("import_model", f"--path={path}", f"--model_dir={model_dir}")
+    assert done.code == 0, done.errors
+    flags = [f"--model_dir={model_dir}", f"--export_dir={tmp_path / 'export'}", "--format=argos"]
+    done = call_program("export", *flags)
+    assert done.code == 0, done.errors
+    (file,) = done.result["argos"]
+    limits = {"beam_size": 1, "max_decoding_length": 12}
+    texts = [*SOURCES, *SOURCES[::-1]]
+    theirs = translate_as_argos(installed, texts, **limits, compute_type="float32")
+    assert translate_as_argos(install(file, tmp_path), texts, **limits) == theirs
+    assert len(set(theirs)) > 3
+
+
+def with_zip(change):
+    """Makes a package of a changed folder."""
+
+    def make(folder, file):
+        change(folder)
+        write_zip(folder, file)
+
+    return make
+
+
+def copied(name, other):
+    return lambda folder: shutil.copytree(folder / name, folder / other)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "received", "about"),
+    [
+        (lambda folder, file: file.write_bytes(b"PK"), None, "zip", "complete"),
+        (with_zip(lambda folder: (folder / "metadata.json").unlink()), None, "0", "metadata.json"),
+        (with_zip(copied("model", "model_2")), None, "model, model_2", "one model"),
+        (with_zip(lambda folder: shutil.rmtree(folder / "model")), None, "none", "one model"),
+        (
+            with_zip(lambda folder: (folder / "sentencepiece.model").rename(folder / "bpe.model")),
+            *(None, "none", "bpe.model"),
+        ),
+        (
+            with_zip(lambda folder: (folder / "metadata.json").write_text("{}")),
+            *("from_code", "none", "given"),
+        ),
+    ],
+)
+def test_packages_that_cannot_be_imported(make, argument, received, about, installed, tmp_path):
+    folder = shutil.copytree(installed, tmp_path / "package")
+    file = tmp_path / "translate-en_de.argosmodel"
+    make(folder, file)
+    with refused(argument, received, about=about):
+        import_model(file, tmp_path / "model")
+    assert {path.name for path in tmp_path.iterdir()} == {"package", file.name}
+
+
+def test_a_damaged_model_in_a_package_is_named_by_the_package(installed, tmp_path):
+    folder = shutil.copytree(installed, tmp_path / "package")
+    (folder / "model" / "model.bin").write_bytes(b"")
+    file = tmp_path / "translate-en_de.argosmodel"
+    write_zip(folder, file)
+    with refused(None, "byte 0", f"{file.name}/model/model.bin"):
+        import_model(file, tmp_path / "model")

@@ -9,7 +9,13 @@ import pytest
 
 from keras_transformer.core.config import TransformerConfig
 from keras_transformer.core.search.config import DecodingConfig
-from keras_transformer.kit.exchange.formats import FORMATS, check_options, check_weights, export
+from keras_transformer.kit.exchange.formats import (
+    FORMATS,
+    check_config,
+    check_options,
+    check_weights,
+    export,
+)
 from tests.given_answers import card_of
 from tests.refusals import refused
 
@@ -47,7 +53,7 @@ def test_options_of_other_formats(format, options, name, formats):
 def test_weights_that_a_format_cannot_store():
     for format in ("saved_model", "ctranslate2", "argos"):
         check_weights(format, "bfloat16")
-    for format in ("onnx", "web"):
+    for format in ("onnx", "web", "marian"):
         with refused("weights", "bfloat16", about=format):
             check_weights(format, "bfloat16")
 
@@ -63,8 +69,35 @@ def test_ensembles_are_saved_models_of_float_weights(format, weights, tmp_path):
 
 
 def test_a_format_that_there_is_not(tmp_path):
-    with refused("format", "'tflite'", about="saved_model, ctranslate2, argos, onnx, web"):
+    with refused("format", "'tflite'", about=", ".join(FORMATS)):
         export("tflite", [None], None, tmp_path / "export", CARD)
+
+
+@pytest.mark.parametrize(
+    ("format", "settings", "received", "about"),
+    [
+        ("ctranslate2", {"attention_window": 3}, "attention_window=3", "use saved_model, "),
+        ("argos", {"decoder_reads_code": True}, "decoder_reads_code=True", "use saved_model, ct"),
+        ("onnx", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=onnx"),
+        ("web", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=web"),
+        ("marian", {"positions": "marian", "d_k": 4}, "d_k=4", "d_model / num_heads"),
+        ("marian", {}, "positions=sinusoidal", "positions=marian"),
+        ("hugging_face", {"norm_epsilon": 1e-5, "norm": "pre"}, "norm=pre", "norm=post"),
+        ("hugging_face", {"activation": "swiglu"}, "activation=swiglu", "relu, swish, gelu"),
+    ],
+)
+def test_a_model_that_a_format_cannot_hold(format, settings, received, about):
+    with refused("model", received, about=about):
+        check_config(format, TransformerConfig(100, **settings))
+    check_config("saved_model", TransformerConfig(100, **settings))
+
+
+@pytest.mark.parametrize("format", [name for name in FORMATS if name != "saved_model"])
+def test_other_kinds_of_positions_are_refused_until_they_are_written(format, monkeypatch):
+    config = TransformerConfig(100, norm_epsilon=1e-5)
+    object.__setattr__(config, "positions", "new")
+    with refused("model", "positions=new", about="positions="):
+        check_config(format, config)
 
 
 def test_packages_are_extras(tmp_path, monkeypatch):

@@ -4,16 +4,19 @@ import importlib.util
 import json
 import shutil
 import sys
-import threading
 
 import numpy as np
 import pytest
 
+from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.hub import read_license
-from keras_transformer.kit.exchange.hugging_face import read_hugging_face
 from tests.free_ports import free_addresses
-from tests.kit.exchange import hugging_face_files, loopback_hub, marian_files
-from tests.processes import ROOT, PythonProcess
+from tests.kit.exchange import (
+    ctranslate2_files,
+    hugging_face_files,
+    loopback_hub,
+    marian_files,
+)
 from tests.refusals import check_line
 from tests.restoring import restore
 
@@ -58,7 +61,7 @@ def test_logits(kind, models, hub, call_program, tmp_path):
     file = {"safetensors": "model.safetensors", "h5": "tf_model.h5"}[kind]
     assert {name for name, _ in hub.downloads} == {*FILES, file}
 
-    trained, rows = restore(model_dir), read_hugging_face(folder).source.rows
+    trained, rows = restore(model_dir), hugging_face.read(folder).source.rows
     rng = np.random.default_rng(5)
     source, target = rng.integers(4, size + 1, size=(2, 1, 9), dtype=np.int32)
     target[0, 0] = 1
@@ -72,6 +75,22 @@ def test_logits(kind, models, hub, call_program, tmp_path):
         epsilon=1e-5,
     )
     np.testing.assert_allclose(ours[:, 2:], theirs[:, rows[2:]], atol=1e-4)
+
+
+def test_a_model_of_ctranslate2(hub, call_program, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    ctranslate2_files.write_opennmt(folder)
+    (folder / "README.md").write_text(hugging_face_files.CARD)
+    (folder / "large.pt").write_bytes(b"not downloaded")
+    hub.repositories[NAME] = folder
+    flags = [f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}", "--languages=en,de"]
+    done = call_program("import_model", *flags)
+    assert done.code == 0, done.errors
+    assert done.result["license"] == "cc-by-4.0"
+    files = {"README.md", "config.json", "model.bin", "sentencepiece.model"}
+    assert {name for name, _ in hub.downloads} == files | {"shared_vocabulary.json"}
+    assert restore(tmp_path / "model").card.description.languages == ["en", "de"]
 
 
 def test_origin_card_and_languages(models, hub, call_program, tmp_path):
@@ -109,39 +128,6 @@ def test_languages_that_files_do_not_tell(target, flag, languages, models, call_
     assert restore(model_dir).card.description.languages == languages
 
 
-def test_a_lost_connection_is_resumed(models, hub, call_program, tmp_path):
-    folder = shutil.copytree(models["h5"][0], tmp_path / "there")
-    chunk = importlib.import_module("huggingface_hub.constants").DOWNLOAD_CHUNK_SIZE
-    (folder / "vocab.json").write_bytes((folder / "vocab.json").read_bytes() + b" " * chunk)
-    hub.repositories[NAME], hub.cut = folder, {"vocab.json": chunk + 100}
-    done = call_program("import_model", f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}")
-    assert done.code == 0, done.errors
-    asked = [part for name, part in hub.downloads if name == "vocab.json"]
-    assert asked == [None, f"bytes={chunk}-"]
-
-
-@pytest.mark.slow  # a process that is killed
-def test_a_killed_download_continues(models, hub, call_program, tmp_path):
-    hub.repositories[NAME] = models["h5"][0]
-    hub.held["tf_model.h5"] = released = threading.Event()
-    flags = [f"--hub={NAME}", f"--model_dir={tmp_path / 'model'}"]
-    process = PythonProcess([ROOT / "bin/import_model.py", *flags], tmp_path)
-    try:
-        while {file.name for file in (tmp_path / "cache").rglob("snapshots/*/*")} != FILES:
-            assert process.poll() is None
-            released.wait(0.05)
-    finally:
-        process.kill()
-        process.wait()
-        released.set()
-    assert not (tmp_path / "model").exists()
-    hub.downloads.clear()
-    done = call_program("import_model", *flags)
-    assert done.code == 0, done.errors
-    assert [name for name, _ in hub.downloads] == ["tf_model.h5"]
-    assert restore(tmp_path / "model").card.description.languages == ["de", "en"]
-
-
 def test_errors(models, hub, call_program, tmp_path):
     safetensors, h5 = models["safetensors"][0], models["h5"][0]
     damaged = shutil.copytree(safetensors, tmp_path / "damaged")
@@ -168,7 +154,7 @@ def test_errors(models, hub, call_program, tmp_path):
         ([], "--path", "neither", "--hub"),
         ([f"--hub={NAME}", f"--path={h5}"], "--path", "path and hub", "both"),
         ([f"--path={h5}", "--revision=v1"], "--revision", "v1", "--hub"),
-        ([f"--hub={NAME}", "--format=keras"], "--format", "keras", "marian"),
+        ([f"--hub={NAME}", "--format=keras"], "--format", "keras", "auto"),
     ):
         done = call_program("import_model", f"--model_dir={tmp_path / 'model'}", *flags)
         assert done.code == 1, flags

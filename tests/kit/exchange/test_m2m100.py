@@ -10,10 +10,10 @@ from safetensors.numpy import load_file, save_file
 
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.vocabulary.pair import VocabularyPair
+from keras_transformer.kit.exchange import hugging_face
 from keras_transformer.kit.exchange.ctranslate2 import export_ctranslate2
-from keras_transformer.kit.exchange.hugging_face import read_hugging_face
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
+from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from keras_transformer.use.store.model_path import ModelPath
 from keras_transformer.use.store.opening import open_model
@@ -46,7 +46,7 @@ def there(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model_dir(there, tmp_path_factory):
     path = tmp_path_factory.mktemp("imported") / "model"
-    import_marian(there.folder, path)
+    import_model(there.folder, path)
     return path
 
 
@@ -61,7 +61,7 @@ def coded_texts(variant):
 
 def ids_there(there, text):
     """The ids of the files that the encoder reads, and with which the decoder begins."""
-    rows = read_hugging_face(there.folder).source.rows
+    rows = hugging_face.read(there.folder).source.rows
     (ids,) = VocabularyPair.load(there.model_dir).source.encode([text])
     source = rows[[*ids, EOS_ID]].tolist()
     return (source, [2]) if there.variant == "SMaLL-100" else (source[1:], [2, source[0]])
@@ -96,7 +96,7 @@ def greedy(there, text, length):
 
 def test_logits_of_small100(tmp_path):
     there = written(tmp_path / "model", "SMaLL-100")
-    kept = read_hugging_face(there.folder)
+    kept = hugging_face.read(there.folder)
     source, target = np.random.default_rng(5).integers(4, 60, size=(2, 1, 9), dtype=np.int32)
     target[0, 0] = 1
     rows = kept.source.rows
@@ -132,31 +132,31 @@ def test_languages(there, model_dir):
             translator.with_codes([">>de<< >>en<< a >>en<<"])
     # The second of the languages, after the pieces.
     ((code, *_),) = VocabularyPair.load(model_dir).source.encode([f">>{languages.targets[1]}<< a"])
-    assert read_hugging_face(there.folder).source.rows[code] == there.count + 1
+    assert hugging_face.read(there.folder).source.rows[code] == there.count + 1
 
 
 def test_one_source_language(tmp_path):
     there = written(tmp_path / "there", "NLLB-200")
-    import_marian(there.folder, tmp_path / "model", languages=["de"])
+    import_model(there.folder, tmp_path / "model", languages=["de"])
     translator = load(tmp_path / "model", beam_size=1)
     assert translator.with_codes(["a"], "en") == [">>eng_Latn<< >>deu_Latn<< a"]
     assert translator.with_codes(["a"], "de-en") == [">>eng_Latn<< >>deu_Latn<< a"]
     with refused("to", "ace-en"):
         translator.with_codes(["a"], "ace-en")
-    import_marian(there.folder, tmp_path / "one", languages=["de", "en"])
+    import_model(there.folder, tmp_path / "one", languages=["de", "en"])
     translator = load(tmp_path / "one", beam_size=1)
     assert translator.with_codes(["a"]) == [">>eng_Latn<< >>deu_Latn<< a"]
     assert [str(each) for each in translator.card.languages.directions] == ["deu_Latn-eng_Latn"]
     for languages in (["de", "de"], ["de", "en", "zh"], ["fr"]):
         with refused("languages", ",".join(languages)):
-            import_marian(there.folder, tmp_path / "other", languages=languages)
+            import_model(there.folder, tmp_path / "other", languages=languages)
 
 
 # With codes on both sides; `test_scores` compares all models with the equations.
 @pytest.mark.parametrize("there", ["NLLB-200"], indirect=True)
 def test_translations_of_a_batch_in_several_directions(there_and_here):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
-    kept = read_hugging_face(there.folder)
+    kept = hugging_face.read(there.folder)
     translator = load(there.model_dir, engine="tensorflow", beam_size=1, extra_length=3)
     answers = translator.translate(texts, aligned=True)
     for text, (answer,) in zip(texts, answers, strict=True):
@@ -173,7 +173,7 @@ def test_scores(there_and_here):
     there, texts = there_and_here, coded_texts(there_and_here.variant)
     translator = load(there.model_dir, engine="tensorflow", beam_size=1)
     targets = ["die alte frau", "", "ein hund ."]
-    rows = read_hugging_face(there.folder).target.rows
+    rows = hugging_face.read(there.folder).target.rows
     encoded = translator.vocabularies.target.encode(targets)
     scores = translator.score(texts, targets)
     for text, ids, score in zip(texts, encoded, scores, strict=True):
@@ -232,7 +232,7 @@ def test_programs_name_both_languages(call_program, tmp_path):
 
 def test_weights_in_parts(tmp_path):
     there = written(tmp_path / "there", "M2M-100")
-    whole = build(read_hugging_face(there.folder))
+    whole = build(hugging_face.read(there.folder))
     tensors = load_file(there.folder / "model.safetensors")
     names = sorted(tensors)
     for number, part in enumerate((names[::2], names[1::2]), start=1):
@@ -240,12 +240,12 @@ def test_weights_in_parts(tmp_path):
         save_file({name: tensors[name] for name in part}, file)
     (there.folder / "model.safetensors").unlink()
     (there.folder / "model.safetensors.index.json").write_text("{}")
-    parts = build(read_hugging_face(there.folder))
+    parts = build(hugging_face.read(there.folder))
     for one, other in zip(whole.trainable_variables, parts.trainable_variables, strict=True):
         np.testing.assert_array_equal(one, other, err_msg=one.path)
     file.unlink()
     with refused(None, "1 of them", there.folder, about="2 parts of model.safetensors"):
-        read_hugging_face(there.folder)
+        hugging_face.read(there.folder)
 
 
 def changed(folder, path, file="config.json", **options):
@@ -260,16 +260,16 @@ def changed(folder, path, file="config.json", **options):
 @pytest.mark.parametrize("size", [None, 10, 100_000])
 def test_a_vocabulary_of_another_size(size, there, tmp_path):
     with refused("vocab_size", size, "config.json"):
-        read_hugging_face(changed(there.folder, tmp_path / "there", vocab_size=size))
+        hugging_face.read(changed(there.folder, tmp_path / "there", vocab_size=size))
 
 
 def test_other_languages_and_an_earlier_format(tmp_path):
     file = "tokenizer_config.json"
     m2m100 = written(tmp_path / "m2m100", "M2M-100").folder
     with refused("language_codes", "wmt21", file):
-        read_hugging_face(changed(m2m100, tmp_path / "wmt", file, language_codes="wmt21"))
+        hugging_face.read(changed(m2m100, tmp_path / "wmt", file, language_codes="wmt21"))
     nllb = written(tmp_path / "nllb", "NLLB-200").folder
     with refused("legacy_behaviour", "true", file):
-        read_hugging_face(changed(nllb, tmp_path / "old", file, legacy_behaviour=True))
+        hugging_face.read(changed(nllb, tmp_path / "old", file, legacy_behaviour=True))
     with refused("added_tokens", "none", "tokenizer.json"):
-        read_hugging_face(changed(nllb, tmp_path / "none", "tokenizer.json", added_tokens=None))
+        hugging_face.read(changed(nllb, tmp_path / "none", "tokenizer.json", added_tokens=None))

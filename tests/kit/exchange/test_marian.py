@@ -2,19 +2,16 @@
 
 import shutil
 
-import ctranslate2
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_transformer.core.config import EOS_ID
 from keras_transformer.core.training.checkpoint_weights import restore_model
 from keras_transformer.core.training.model_directory import read_description
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.graph_vocabulary import GraphVocabulary
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
-from keras_transformer.kit.exchange.marian_npz import read_npz
+from keras_transformer.kit.exchange import marian
+from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.importing import import_model
 from keras_transformer.loading import load
 from pipelines.batches.data_set import DataSet
 from pipelines.evaluation import evaluate_on
@@ -36,7 +33,7 @@ def opus(tmp_path_factory):
     marian_files.write_vocabulary(texts)
     made = marian_files.write_model(texts, folder / "marian")
     made.model_dir = folder / "model"
-    import_marian(made.folder, made.model_dir)
+    import_model(made.folder, made.model_dir)
     return made
 
 
@@ -50,7 +47,7 @@ def test_model_directory(opus):
     assert (description.preset, description.task) == ("imported", "translation")
     assert description.max_length == 512
     model, _ = restore_model(opus.model_dir)
-    built = build(read_npz(opus.folder))
+    built = build(marian.read(opus.folder))
     assert model.config == built.config == description.model
     for ours, theirs in zip(model.trainable_variables, built.trainable_variables, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -64,7 +61,7 @@ def test_text_becomes_ids_and_text_again(opus):
     # "ü" is no piece of the source, but of the target: one vocabulary has both.
     pieces = marian_files.pieces_of(opus.folder)
     assert "ü" in pieces and "ü" in spelled[1] and "<unk>" in spelled[1]
-    assert read_npz(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
+    assert marian.read(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
 
 
 @pytest.mark.slow  # another imported model
@@ -74,8 +71,8 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     assert ">>cs<<" in ids  # in place of a piece, so that the sizes are those of the weights
     (folder / "vocab.yml").write_text(ids, encoding="utf-8")
     with refused("languages", "en,de"):
-        import_marian(folder, tmp_path / "model", ["en", "de"])
-    import_marian(folder, tmp_path / "model", ["en"])
+        import_model(folder, tmp_path / "model", ["en", "de"])
+    import_model(folder, tmp_path / "model", ["en"])
     several = load(tmp_path / "model", beam_size=1)
     assert set(several.target_languages) == {"de", "cs"}
     known = several.card.languages
@@ -100,7 +97,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
 @pytest.mark.slow  # test_greedy_search.py has every option
 def test_greedy_search(opus, translator):
     """The most probable ids one after the other, of the NumPy reference, as text."""
-    rows = read_npz(opus.folder).source.rows
+    rows = marian.read(opus.folder).source.rows
     vocabulary = VocabularyPair.load(opus.model_dir).source
     for text, ids in zip(SOURCES[:2], vocabulary.encode(SOURCES[:2]), strict=True):
         (best,) = translator.translate([text])[0]
@@ -116,41 +113,6 @@ def test_greedy_search(opus, translator):
         np.testing.assert_allclose(best.log_prob, log_prob, rtol=1e-4)
     # The target's vocabulary is the target's SentencePiece model.
     assert translator.score(SOURCES[:1], TARGETS[:1])[0].tokens < len(TARGETS[0])
-
-
-def test_vocabulary_in_a_saved_model(opus, tmp_path):
-    vocabulary = VocabularyPair.load(opus.model_dir).source
-    module = tf.Module()
-    module.vocabulary = in_graph = GraphVocabulary(vocabulary)
-    text, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
-    module.encode = tf.function(lambda text: in_graph.encode(text).to_tensor(), [text])
-    module.decode = tf.function(in_graph.decode, [ids])
-    tf.saved_model.save(module, str(tmp_path / "saved"))
-    loaded = tf.saved_model.load(str(tmp_path / "saved"))
-    lines = [*SOURCES, ">>de<< bücher"]
-    encoded = loaded.encode(tf.constant(lines))
-    assert [row[row > 0].tolist() for row in encoded.numpy()] == vocabulary.encode(lines)
-    assert [text.decode() for text in loaded.decode(encoded).numpy()][:-1] == SOURCES
-
-
-def tokens_of(vocabulary, lines):
-    return [[vocabulary.pieces[id_] for id_ in row] for row in vocabulary.encode(lines)]
-
-
-@pytest.mark.slow  # another engine
-def test_ctranslate2(opus, translator, call_program, tmp_path):
-    """Another engine finds the same log-probabilities of the same weights."""
-    export_dir = tmp_path / "export"
-    flags = [f"--model_dir={opus.model_dir}", f"--export_dir={export_dir}"]
-    done = call_program("export", *flags, "--format=ctranslate2")
-    assert done.code == 0, done.errors
-    engine = ctranslate2.Translator(str(export_dir), intra_threads=1)
-    vocabularies = VocabularyPair.load(opus.model_dir)
-    source_tokens = tokens_of(vocabularies.source, SOURCES)
-    target_tokens = tokens_of(vocabularies.target, TARGETS)
-    theirs = [sum(score.log_probs) for score in engine.score_batch(source_tokens, target_tokens)]
-    ours = [score.log_prob for score in translator.score(SOURCES, TARGETS)]
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
 def test_data_prepared_with_its_vocabularies(opus, translator, tmp_path):

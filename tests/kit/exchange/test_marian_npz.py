@@ -5,13 +5,16 @@ import shutil
 import numpy as np
 import pytest
 import yaml
+from ctranslate2 import converters
 
 from keras_transformer.core.vocabulary.pair import VocabularyPair
-from keras_transformer.kit.exchange.marian import import_marian
-from keras_transformer.kit.exchange.marian_model import build
-from keras_transformer.kit.exchange.marian_npz import read_npz
+from keras_transformer.kit.exchange import marian
+from keras_transformer.kit.exchange.foreign_model import build
+from keras_transformer.kit.exchange.importing import import_model
+from keras_transformer.kit.exchange.marian import export_marian
 from tests.kit.exchange import marian_files
 from tests.refusals import refused
+from tests.restoring import restore
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def texts(tmp_path_factory):
 
 
 def assert_same_logits(made, **settings):
-    kept = read_npz(made.folder)
+    kept = marian.read(made.folder)
     rng = np.random.default_rng(5)
     source, target = rng.integers(2, made.size + 2, size=(2, 1, 9), dtype=np.int32)
     target[0, 0] = 1
@@ -58,11 +61,11 @@ def test_one_sentencepiece_model_as_vocabulary(tmp_path):
     marian_files.train_sentencepiece(tmp_path, ["vocab.spm"], **ids)
     options, weights = marian_files.draw("post", "relu", (1, 1), [48], True)
     marian_files.save(tmp_path, options, weights)
-    kept = read_npz(tmp_path)
+    kept = marian.read(tmp_path)
     assert kept.source.names == kept.target.names
     assert kept.source.rows[:4].tolist() == [-1, -1, 0, 1]
     assert build(kept).config.vocab_size == 48 + 2  # padding and BOS are new
-    import_marian(tmp_path, tmp_path / "imported")
+    import_model(tmp_path, tmp_path / "imported")
     source, target = VocabularyPair.load(tmp_path / "imported")
     assert len(source.encode(["the dog"])[0]) > 1
     assert source.encode(["the dog"]) == target.encode(["the dog"])
@@ -94,7 +97,7 @@ def removed(name):
 
 
 def shortened(name):
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:500])
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:300])
 
 
 def yaml_of_options(text):
@@ -110,7 +113,7 @@ def opus(texts, tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "place", "argument", "received"),
     [
-        (removed("model.npz"), None, "path", "0 *.npz"),
+        (removed("model.npz"), None, "path", "model"),
         (shortened("model.npz"), "model.npz", None, None),
         (shortened("source.spm"), "source.spm", None, None),
         (shortened("vocab.yml"), "vocab.yml", None, None),
@@ -146,7 +149,7 @@ def test_what_cannot_be_imported(change, place, argument, received, opus, tmp_pa
     shutil.copytree(opus, folder)
     change(folder)
     with refused(argument, received, None if place is None else folder / place):
-        import_marian(folder, tmp_path / "imported")
+        import_model(folder, tmp_path / "imported")
     assert not (tmp_path / "imported").exists()
 
 
@@ -170,11 +173,11 @@ def test_yaml_that_would_take_all_stack_or_memory(text, received, opus, tmp_path
     shutil.copytree(opus, folder)
     yaml_of_options(text)(folder)
     with refused(None, received, folder / "model.npz"):
-        read_npz(folder)
+        marian.read(folder)
     yaml_of_options("type: transformer")(folder)
     (folder / "vocab.yml").write_text(text)
     with refused(None) as error:
-        read_npz(folder)
+        marian.read(folder)
     assert "vocab.yml" in str(error.value)
 
 
@@ -186,11 +189,11 @@ def test_gelu_of_versions_before_the_exact_one(texts, tmp_path):
         assert_same_logits(made)
     made.options["transformer-ffn-activation"] = "former gelu"
     assert_same_logits(made)
-    assert read_npz(made.folder).config.activation == "swish"
+    assert marian.read(made.folder).config.activation == "swish"
     for version, received in ((None, "null"), ("new", '"new"')):
         changed_option("version", version)(made.folder)
         with refused("version", received, made.folder / "model.npz", about="1.12.3"):
-            read_npz(made.folder)
+            marian.read(made.folder)
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +208,9 @@ def two_vocabularies(tmp_path_factory):
 
 
 def sides(folder):
-    kept = read_npz(folder)
-    return kept.source.sentencepiece_model.name, kept.target.sentencepiece_model.name
+    kept = marian.read(folder)
+    names = {file.read_bytes(): file.name for file in folder.glob("*.spm")}
+    return tuple(names[side.sentencepiece_model] for side in (kept.source, kept.target))
 
 
 def renamed(two_vocabularies, folder, source, target):
@@ -240,7 +244,7 @@ def test_names_of_vocabularies_tell_their_sides(two_vocabularies, source, target
 def test_names_of_vocabularies_that_do_not_tell(two_vocabularies, source, target, tmp_path):
     folder = renamed(two_vocabularies, tmp_path / "model", source, target)
     with refused(None, ", ".join(sorted([source, target])), folder, about="src and trg"):
-        read_npz(folder)
+        marian.read(folder)
 
 
 @pytest.mark.parametrize("name", ["decoder.yml", "model.npz.decoder.yml"])
@@ -270,4 +274,42 @@ def test_decoder_files_that_name_no_pair(two_vocabularies, content, argument, re
     shutil.copytree(two_vocabularies, folder)
     (folder / "decoder.yml").write_text(yaml.safe_dump(content))
     with refused(argument, received, folder / "decoder.yml"):
-        read_npz(folder)
+        marian.read(folder)
+
+
+@pytest.mark.parametrize("variant", ["OPUS-MT", "pre-norm"])
+def test_what_is_written_is_what_was_read(variant, texts, tmp_path):
+    """CTranslate2's converter makes the same model of both."""
+    made = marian_files.write_model(texts, tmp_path / "there", variant)
+    made.options |= {
+        "transformer-no-projection": False,
+        "transformer-guided-alignment-layer": "last",
+    }
+    marian_files.save(made.folder, made.options, made.weights)
+    import_model(made.folder, tmp_path / "model")
+    trained = restore(tmp_path / "model")
+    export_marian(trained.model, trained.vocabularies, tmp_path / "again", trained.card)
+    found = []
+    for folder, names in (
+        (made.folder, ["vocab.yml"]),
+        (tmp_path / "again", ["source.vocab.yml", "target.vocab.yml"]),
+    ):
+        files = [str(folder / name) for name in names]
+        spec = converters.MarianConverter(str(folder / "model.npz"), files)._load()
+        spec.validate()
+        found.append((spec._vocabularies, spec.config.to_dict(), spec.variables()))
+    (*facts, arrays), (*other_facts, others) = found
+    assert facts == other_facts and arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array.numpy(), others[name].numpy(), err_msg=name)
+
+
+def test_a_trained_start_of_targets_is_refused(texts, tmp_path):
+    made = marian_files.write_model(texts, tmp_path / "there")
+    import_model(made.folder, tmp_path / "model")
+    trained = restore(tmp_path / "model")
+    embedding = trained.model.target_embedding.embeddings
+    embedding.assign(embedding + 1)
+    with refused("model", "BOS", about="zeros"):
+        export_marian(trained.model, trained.vocabularies, tmp_path / "again", trained.card)
+    assert not (tmp_path / "again").exists()

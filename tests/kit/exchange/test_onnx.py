@@ -23,8 +23,8 @@ from keras_transformer.core.search.matrices import int8_matrix
 from keras_transformer.core.search.weights import Linear
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.core.vocabulary.subwords import Subwords
-from keras_transformer.kit.exchange import onnx_graph, onnx_model
-from keras_transformer.kit.exchange.onnx import export_onnx, graph_files
+from keras_transformer.kit.exchange import onnx_graph
+from keras_transformer.kit.exchange.onnx import export_onnx
 from keras_transformer.kit.exchange.onnx_graph import Tensor
 from keras_transformer.kit.exchange.onnx_model import FLOAT, INT32, Writer
 from keras_transformer.use.store.card import read_card
@@ -53,6 +53,7 @@ OPTIONS = {
         "norm_epsilon": 0.1,
     },
     "M2M-100's": {"positions": "m2m100", "norm": "pre", "attention_bias": True},
+    "OpenNMT's": {"norm": "pre", "encoder_reads_eos": False},
     "learned, window, two vocabularies": {
         "positions": "learned",
         "max_positions": LENGTH,
@@ -307,12 +308,6 @@ def test_what_cannot_be_exported(paper, vocabularies, tmp_path, monkeypatch):
     model, _ = paper
     with refused("weights", "bfloat16"):
         exported(model, vocabularies, tmp_path / "export", "bfloat16")
-    with monkeypatch.context() as patch:
-        patch.setattr(onnx_model, "KINDS_OF_POSITIONS", ("learned", "rotary"))
-        with refused("model", "positions=sinusoidal", about="learned, rotary"):
-            exported(model, vocabularies, tmp_path / "export")
-    with refused("model", "decoder_reads_code", about="ctranslate2"):
-        graph_files(small_models.small_model(decoder_reads_code=True), "float32")
     assert onnx_graph.LARGEST_FILE < 2**31  # the limit for protobuf messages
     monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
     with refused("model", about="1,000 bytes"):
