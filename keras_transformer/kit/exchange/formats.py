@@ -68,6 +68,7 @@ _MARIAN = {
     "d_v": (_HEADS,),
     "decoder_reads_code": (False,),
     "encoder_reads_eos": (True,),
+    "decoder_self_attention": ("attention",),
 }
 
 FORMATS = {
@@ -91,7 +92,11 @@ FORMATS = {
         search_options=ALL_SEARCH_OPTIONS,
         files=("model.bin",),
         reader="ctranslate2_reader",
-        holds={"positions": _POSITIONS, "attention_window": (None,)},
+        holds={
+            "positions": _POSITIONS,
+            "attention_window": (None,),
+            "decoder_self_attention": ("attention",),
+        },
     ),
     "argos": Format(
         "a package for each direction, for Argos Translate and LibreTranslate",
@@ -108,6 +113,7 @@ FORMATS = {
             "positions": _POSITIONS,
             "attention_window": (None,),
             "decoder_reads_code": (False,),
+            "decoder_self_attention": ("attention",),
         },
     ),
     "hugging_face": Format(

@@ -77,6 +77,7 @@ def test_a_format_that_there_is_not(tmp_path):
     ("format", "settings", "received", "about"),
     [
         ("ctranslate2", {"attention_window": 3}, "attention_window=3", "use saved_model, "),
+        ("ctranslate2", {"decoder_self_attention": "ssru"}, "=ssru", "=attention with format=ctr"),
         ("argos", {"decoder_reads_code": True}, "decoder_reads_code=True", "use saved_model, ct"),
         ("onnx", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=onnx"),
         ("web", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=web"),
