@@ -141,6 +141,7 @@ def transformer(
     scale_embeddings=True,
     norm_epsilon=1e-6,
     decoder_self_attention="attention",
+    starts_with_zeros=False,
 ):
     """Computes the logits of one sentence pair.
 
@@ -165,6 +166,8 @@ def transformer(
         scaled = weights[f"{name}/embeddings"][ids]
         if scale_embeddings:
             scaled = scaled * np.sqrt(d_model)
+        if starts_with_zeros and side == "target":
+            scaled[0] = 0
         if positions == "rotary":
             return scaled
         if positions == "learned":

@@ -45,7 +45,12 @@ LARGEST_MODEL = 2**36
 GATED = {"swiglu": "swish"}
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # used in training only
 # Fields that fingerprints contain only if they differ from the default.
-LATER_FIELDS = ("decoder_reads_code", "encoder_reads_eos", "decoder_self_attention")
+LATER_FIELDS = (
+    "decoder_reads_code",
+    "encoder_reads_eos",
+    "decoder_self_attention",
+    "starts_with_zeros",
+)
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -106,6 +111,8 @@ class TransformerConfig:
     # In the decoder: self-attention, section 3.2.3, or in its place a recurrent unit, the SSRU of
     # Kim et al. 2019 (model/ssru.py), whose state is one vector.
     decoder_self_attention: Annotated[str, one_of("attention", "ssru")] = "attention"
+    # Whether the decoder's first input is a vector of zeros, as in Marian, in place of BOS's row.
+    starts_with_zeros: bool = False
 
     def __post_init__(self):
         check_fields(self)

@@ -248,6 +248,9 @@ class Transformer(keras.Model):
 
     def _decode(self, target, memory, segments=None, training=None, **memory_masks):
         x = self.target_embedding(target)
+        if self.config.starts_with_zeros:
+            is_first = ops.equal(target, BOS_ID)[..., None]
+            x = ops.where(is_first, ops.zeros_like(x), x)
         x = self.target_positions(x, segments=segments, training=training)
         return self.decoder(x, memory, segments=segments, training=training, **memory_masks)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from keras_transformer.core.config import GATED, TransformerConfig
+from keras_transformer.core.config import BOS_ID, GATED, TransformerConfig
 from keras_transformer.core.model.attention import scaled_dot_product_attention
 from keras_transformer.core.model.ssru import linear_recurrence
 from keras_transformer.core.search.cache import KeysValues, Pool, RecurrentState
@@ -76,6 +76,14 @@ def embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
     """Section 3.4: int32 [...] -> float32 [..., D]."""
     vectors = embedding.look_up(ids)
     return vectors * config.d_model**0.5 if config.scale_embeddings else vectors
+
+
+def embed_target(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
+    """The same for targets, which may start with zeros in place of BOS."""
+    vectors = embed(config, embedding, ids)
+    if config.starts_with_zeros:
+        vectors = tf.where((ids == BOS_ID)[..., None], tf.zeros_like(vectors), vectors)
+    return vectors
 
 
 def add_positions(

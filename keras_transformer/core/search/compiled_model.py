@@ -33,6 +33,7 @@ from keras_transformer.core.search.compiled_layers import (
     attend_to_itself,
     attend_to_memory,
     embed,
+    embed_target,
     feed_forward,
     last_norm,
     norm_if_post,
@@ -235,7 +236,7 @@ def decode(model: CompiledModel, encoded: Encoded, inputs: tf.Tensor) -> Decoded
         self_attention.append(attention_weights)
         return attended
 
-    x = embed(config, weights.target_embedding, inputs)  # [B, T, D]
+    x = embed_target(config, weights.target_embedding, inputs)  # [B, T, D]
     x = add_positions(config, weights.decoder.positions, x, positions)
     x = tf.reshape(x, [batch * length, config.d_model])
     memory = project_memory(model, encoded.memory)
@@ -289,7 +290,7 @@ def decode_position(
         layers.append(layer_cache)
         return attended
 
-    x = embed(config, weights.target_embedding, ids)  # [B, K, D]
+    x = embed_target(config, weights.target_embedding, ids)  # [B, K, D]
     x = add_positions(config, weights.decoder.positions, x, tf.reshape(position, [1]))
     x = tf.reshape(x, [batch * beams, config.d_model])
     x, cross_attention = decoder_layers(model, x, layout, attend, cache.memory, cache.source_mask)

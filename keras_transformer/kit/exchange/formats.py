@@ -128,6 +128,7 @@ FORMATS = {
             **_MARIAN,
             "norm": ("post",),
             "norm_epsilon": (1e-5,),
+            "starts_with_zeros": (False,),
         },
     ),
     "marian": Format(

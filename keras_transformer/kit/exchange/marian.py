@@ -204,7 +204,8 @@ def export_marian(
     check_config("marian", config)
     start = array(model.target_embedding.embeddings[BOS_ID])
     rule = "must start to decode with an embedding of zeros, as Marian does, which training changes"
-    require(not start.any(), "model", rule, f"a row of BOS with {shown(float(start[0]))}")
+    starts = config.starts_with_zeros or not start.any()
+    require(starts, "model", rule, f"a row of BOS with {shown(float(start[0]))}")
     sides = {"source": vocabularies.source, "target": vocabularies.target}
     rows = [_rows(vocabulary.vocab_size) for vocabulary in sides.values()]
     tensors = tensors_of(model, Arrangement(table_of(config), config, *rows))

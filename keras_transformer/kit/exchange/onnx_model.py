@@ -18,7 +18,7 @@ results depend slightly on the rest of a batch.
 import numpy as np
 import onnx
 
-from keras_transformer.core.config import EOS_ID, GATED, PAD_ID, TransformerConfig
+from keras_transformer.core.config import BOS_ID, EOS_ID, GATED, PAD_ID, TransformerConfig
 from keras_transformer.core.model.attention import MASKED_SCORE
 from keras_transformer.core.model.positions import Learned, Rotary, Sinusoidal, frequencies
 from keras_transformer.core.search.compiled_model import CompiledModel
@@ -239,6 +239,10 @@ class Writer:
         """Sections 3.4 and 3.5: int32 [...] -> float32 [..., D]; `table`: the learned positions."""
         graph, config = self.graph, self.config
         x = self.look_up(embedding, ids)
+        if config.starts_with_zeros and ids == "token":
+            is_first = graph.node("Equal", ids, graph.weight(np.int32(BOS_ID)))
+            is_first = graph.node("Unsqueeze", is_first, graph.weight([1]))
+            x = graph.node("Where", is_first, self.number(0), x)
         if config.scale_embeddings:
             x = graph.node("Mul", x, self.number(config.d_model**0.5))
         kind = config.position_kind

@@ -45,6 +45,7 @@ READ_FROM_THE_CONFIG = (
     "scale_embeddings",
     "norm_epsilon",
     "decoder_self_attention",
+    "starts_with_zeros",
 )
 SOURCE, TARGET = [4, 9, 12, 5, 7, 2], [1, 7, 3, 11, 8]
 
@@ -73,6 +74,7 @@ def assert_equals_numpy(config):
         {"norm": "pre", "activation": "swiglu", "positions": "rotary", "d_k": 6},
         {"decoder_self_attention": "ssru", "num_layers": 2, "positions": "marian"},
         {"decoder_self_attention": "ssru", "norm": "pre", "attention_window": 3},
+        {"starts_with_zeros": True, "tie_embeddings": False},
     ],
     ids=lambda settings: " ".join(settings) or "defaults",
 )

@@ -67,7 +67,9 @@ OPTIONS = {
     },
     "an encoder that does not read EOS": {"encoder_reads_eos": False},
     "SSRU": {"decoder_self_attention": "ssru", "num_layers": 2, "attention_bias": True},
+    "zeros for BOS": {"starts_with_zeros": True},
     "SSRU, a code, pre-norm": {
+        "starts_with_zeros": True,
         "decoder_self_attention": "ssru",
         "decoder_reads_code": True,
         "norm": "pre",

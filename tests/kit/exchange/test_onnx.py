@@ -54,6 +54,7 @@ OPTIONS = {
     },
     "SSRU": {
         "decoder_self_attention": "ssru",
+        "starts_with_zeros": True,
         "positions": "marian",
         "decoder_layers": 1,
         "attention_bias": True,
