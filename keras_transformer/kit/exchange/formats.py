@@ -144,6 +144,33 @@ FORMATS = {
             "scale_embeddings": (True,),
         },
     ),
+    "firefox": Format(
+        "a model for Firefox's translation engine, with an SSRU in each decoder layer",
+        module="firefox",
+        writer="export_firefox",
+        weights=("int8",),
+        options={
+            "calibration": Option(
+                str,
+                "File of source sentences, one a line, by which the engine rounds activations; a "
+                "few hundred are enough.",
+            ),
+        },
+        files=("*.bin",),
+        holds={
+            "positions": ("marian",),
+            **_MARIAN,
+            "activation": ("relu",),
+            "decoder_self_attention": ("ssru",),
+            "starts_with_zeros": (True,),
+            "attention_bias": (True,),
+            "logits_bias": (True,),
+            "tie_embeddings": (True,),
+            "norm": ("post",),
+            "norm_epsilon": (1e-6,),
+            "scale_embeddings": (True,),
+        },
+    ),
     "onnx": Format(
         "the encoder and one decoder step: ids in, log probabilities out",
         module="onnx",

@@ -60,7 +60,10 @@ def test_weights_that_a_format_cannot_store():
 
 @pytest.mark.parametrize(
     ("format", "weights"),
-    [("saved_model", "int8"), *((name, "float32") for name in FORMATS if name != "saved_model")],
+    [
+        ("saved_model", "int8"),
+        *((name, FORMATS[name].weights[0]) for name in FORMATS if name != "saved_model"),
+    ],
 )
 def test_ensembles_are_saved_models_of_float_weights(format, weights, tmp_path):
     card = dataclasses.replace(CARD, weights=weights)
