@@ -42,7 +42,7 @@ MODELS = {
         {**BIASES, "positions": "marian", "activation": "gelu", "source_vocab_size": 290},
     ],
 }
-CASES = [(format, settings, "float32") for format in READABLE for settings in MODELS[format]]
+CASES = [(format, settings, "float32") for format in MODELS for settings in MODELS[format]]
 CASES += [("ctranslate2", MODELS["ctranslate2"][0], "int8"), ("argos", MODELS["argos"][1], "int8")]
 
 
@@ -62,6 +62,10 @@ def vocabularies(tmp_path_factory):
         return VocabularyPair(source, target)
 
     return of
+
+
+def test_every_format_that_can_be_read_is_here():
+    assert {*MODELS, "firefox"} == set(READABLE)  # see test_firefox.py
 
 
 @pytest.mark.parametrize(("format", "settings", "weights"), CASES)
