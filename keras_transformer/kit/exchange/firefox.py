@@ -52,7 +52,6 @@ from keras_transformer.use.store.card import ModelCard
 
 OPTIONS = marian.OPTIONS
 SCALE = "_QuantMultA"  # ends the name of the scale of a matrix's inputs
-OUTPUT_SCALE = "none" + SCALE  # of the matrix that computes logits, if there is a shortlist
 DEVIATIONS = 1.1  # standard deviations above the mean, for scales of inputs
 SMALLEST = 1e-6  # stands for a matrix whose inputs are all zero
 WIDTHS, PIECES = 64, 8  # the engine's products need multiples of these
@@ -63,9 +62,8 @@ REQUIRED_OPTIONS = {
     "dec-cell": "ssru",
     "transformer-train-position-embeddings": False,
 }
-# The other options that the engine requires.
+# The options that are not those of other Marian models, as the engine requires them.
 WRITTEN_OPTIONS = {
-    **marian.WRITTEN_OPTIONS,
     "transformer-decoder-autoreg": "rnn",
     "dec-cell": "ssru",
     "dec-cell-base-depth": 2,
@@ -229,6 +227,7 @@ def _input_scales(
     kernels = [path for path in maxima if path != LOGITS]
     largest = {held.names[0]: maxima[held.paths[0]] for held in TABLE.held(kernels, model.config)}
     output = "Wemb" if model.config.source_vocab_size is None else "decoder_Wemb"
+    # The engine's name for the matrix of logits is "none" with a shortlist.
     largest |= {output: maxima[LOGITS], "none": maxima[LOGITS]}
     return {f"{name}{SCALE}": _input_scale(values) for name, values in largest.items()}
 
