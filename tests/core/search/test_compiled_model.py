@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.positions import POSITIONS, PositionKind
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.presets import PRESETS, preset
