@@ -62,6 +62,9 @@ def main():
 
     translator = load_model(stored, needs_tensorflow=True, n_best=1)
     config = translator.card.config
+    has_kind = FLAGS.kind != "decoder" or config.decoder_self_attention == "attention"
+    rule = "must be encoder or cross, as this decoder has SSRUs in place of self-attention"
+    require(has_kind, "kind", rule, FLAGS.kind)
     is_of_encoder = FLAGS.kind == "encoder"
     layer = chosen_layer(config.num_layers if is_of_encoder else config.num_decoder_layers)
     heads = chosen_heads(config.num_heads)
@@ -81,7 +84,7 @@ def main():
         "bytes": len(page),
         "picture": FLAGS.picture,
         "source_pieces": word_labels(views[0].queries),
-        "target_pieces": word_labels(views[1].queries),
+        "target_pieces": word_labels(views[-1].queries),
         "translation": translation,
         **translator.checkpoint,
     }
@@ -131,10 +134,10 @@ def check_number(flag, value, count):
 def draw_picture(views, layer, heads):
     """Returns the content of the file --picture."""
     from keras_transformer.kit.figures.pictures import head_picture
-    from keras_transformer.kit.figures.views import KINDS, word_labels
+    from keras_transformer.kit.figures.views import word_labels
     from keras_transformer.support.errors import require
 
-    view = views[KINDS.index(FLAGS.kind)]
+    (view,) = (view for view in views if view.kind == FLAGS.kind)
     words = word_labels(view.queries)
     rule = f"must be one of {' '.join(words)}"
     require(FLAGS.word is None or FLAGS.word in words, "word", rule, repr(FLAGS.word))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
     from keras_transformer.kit.documents.text_translator import TextTranslator
     from keras_transformer.kit.parsing.parser import Parser
     from keras_transformer.layers import (
+        SSRU,
         Decoder,
         DecoderLayer,
         Dropout,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
         MaskedPerplexity,
         MultiHeadAttention,
         PositionalEncoding,
+        RecurrentDecoderLayer,
         TokenEmbedding,
         Transformer,
         WarmupInverseSquareRoot,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see _LAZY
 
 __all__ = [
     "PRESETS",
+    "SSRU",
     "DataSet",
     "Decoder",
     "DecoderLayer",
@@ -75,6 +78,7 @@ __all__ = [
     "MultiHeadAttention",
     "Parser",
     "PositionalEncoding",
+    "RecurrentDecoderLayer",
     "TextTranslator",
     "TokenEmbedding",
     "TrainingConfig",

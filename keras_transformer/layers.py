@@ -4,7 +4,7 @@ Importing this module registers the classes with Keras; see keras_registration.p
 """
 
 from keras_transformer.core.model.attention import MultiHeadAttention, scaled_dot_product_attention
-from keras_transformer.core.model.decoder import Decoder, DecoderLayer
+from keras_transformer.core.model.decoder import Decoder, DecoderLayer, RecurrentDecoderLayer
 from keras_transformer.core.model.dropout import Dropout
 from keras_transformer.core.model.embedding import TokenEmbedding
 from keras_transformer.core.model.encoder import Encoder, EncoderLayer
@@ -12,12 +12,14 @@ from keras_transformer.core.model.feed_forward import FeedForward, GatedFeedForw
 from keras_transformer.core.model.masks import causal_mask, padding_mask
 from keras_transformer.core.model.positional_encoding import PositionalEncoding
 from keras_transformer.core.model.positions import sinusoids
+from keras_transformer.core.model.ssru import SSRU
 from keras_transformer.core.model.transformer import Transformer, shift_right, teacher_forcing
 from keras_transformer.core.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.core.training.metrics import MaskedAccuracy, MaskedPerplexity
 from keras_transformer.core.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 __all__ = [
+    "SSRU",
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -30,6 +32,7 @@ __all__ = [
     "MaskedPerplexity",
     "MultiHeadAttention",
     "PositionalEncoding",
+    "RecurrentDecoderLayer",
     "TokenEmbedding",
     "Transformer",
     "WarmupInverseSquareRoot",

@@ -86,6 +86,18 @@ def gated_feed_forward(x, w, v, w_2, activation):
     return (activation(x @ w) * (x @ v)) @ w_2
 
 
+def ssru(x, w, w_f, b_f):
+    """Kim et al. 2019, equations 3 to 5, position by position: [T, D]."""
+    x, w, w_f, b_f = float64(x, w, w_f, b_f)
+    state = np.zeros(x.shape[1])
+    outputs = []
+    for row in x:
+        gate = 1 / (1 + np.exp(-(row @ w_f + b_f)))
+        state = gate * state + (1 - gate) * (row @ w)
+        outputs.append(relu(state))
+    return np.stack(outputs)
+
+
 def layer_norm(x, gamma, beta, epsilon=1e-6):
     x, gamma, beta = float64(x, gamma, beta)
     variance = ((x - x.mean(-1, keepdims=True)) ** 2).mean(-1, keepdims=True)
@@ -128,6 +140,8 @@ def transformer(
     activation="relu",
     scale_embeddings=True,
     norm_epsilon=1e-6,
+    decoder_self_attention="attention",
+    starts_with_zeros=False,
 ):
     """Computes the logits of one sentence pair.
 
@@ -152,6 +166,8 @@ def transformer(
         scaled = weights[f"{name}/embeddings"][ids]
         if scale_embeddings:
             scaled = scaled * np.sqrt(d_model)
+        if starts_with_zeros and side == "target":
+            scaled[0] = 0
         if positions == "rotary":
             return scaled
         if positions == "learned":
@@ -199,7 +215,12 @@ def transformer(
     for n in range(decoder_layers or num_layers):
         at = f"decoder/layer_{n}"
         prefix = f"{at}/self_attention"
-        y = residual(prefix, y, lambda y, prefix=prefix: attend(prefix, y, y, earlier))
+        if decoder_self_attention == "ssru":
+            names_of_weights = ("input/kernel", "forget/kernel", "forget/bias")
+            of_unit = [weights[f"{prefix}/{name}"] for name in names_of_weights]
+            y = residual(prefix, y, lambda y, of_unit=of_unit: ssru(y, *of_unit))
+        else:
+            y = residual(prefix, y, lambda y, prefix=prefix: attend(prefix, y, y, earlier))
         prefix = f"{at}/cross_attention"
         y = residual(prefix, y, lambda y, prefix=prefix: attend(prefix, y, memory, to_memory))
         prefix = f"{at}/feed_forward"

@@ -60,6 +60,7 @@ ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
 KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
 FEED_FORWARD = KERNELS + 12 + D_MODEL
 NORM = 2 * D_MODEL
+SSRU_KERNELS = 2 * D_MODEL * D_MODEL
 
 
 def encoder(num_layers, dtype=None, settings=LAYER, **arguments):
@@ -134,6 +135,13 @@ LAYERS = {
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
         2 * ATTENTION + KERNELS,
+    ),
+    "SSRU": Case(kt.SSRU, [X], SSRU_KERNELS + D_MODEL, SSRU_KERNELS),
+    "RecurrentDecoderLayer": Case(
+        partial(kt.RecurrentDecoderLayer, **LAYER),
+        [X, MEMORY],
+        SSRU_KERNELS + D_MODEL + ATTENTION + FEED_FORWARD + 3 * NORM,
+        SSRU_KERNELS + ATTENTION + KERNELS,
     ),
     "Encoder": Case(
         partial(encoder, 2, settings={**LAYER, "norm": "pre"}, last_norm=True),
@@ -376,6 +384,7 @@ def reduced(name):
             {"positions": "rotary", "d_k": 4, "activation": "swiglu", "decoder_layers": 2},
             marks=pytest.mark.slow,
         ),
+        pytest.param({"decoder_self_attention": "ssru"}, marks=pytest.mark.slow),
     ],
     ids=lambda settings: " ".join(settings),
 )

@@ -27,12 +27,18 @@ class Model:
         self.encoder = session(folder / "encoder.onnx")
         self.decoder = session(folder / "decoder.onnx")
         config = self.card["description"]["model"]
+        layers = range(config["decoder_layers"] or config["num_layers"])
         widths = {"keys": config["d_k"], "values": config["d_v"]}
         self.empty = {
             f"{kind}_{layer}": np.zeros((1, config["num_heads"], 0, width), np.float32)
-            for layer in range(config["decoder_layers"] or config["num_layers"])
+            for layer in layers
             for kind, width in widths.items()
         }
+        self.memory = [f"memory_{name}" for name in self.empty]
+        if config.get("decoder_self_attention") == "ssru":
+            state = np.zeros((1, config["d_model"]), np.float32)
+            self.empty = {f"state_{layer}": state for layer in layers}
+            self.empty["position"] = np.zeros(1, np.int32)
 
     def encode(self, sources):
         """Rows of ids -> the inputs of the decoder that depend on the sources alone."""
@@ -40,8 +46,7 @@ class Model:
         for row, ids in zip(source, sources, strict=True):
             row[: len(ids)] = ids
         memory = self.encoder.run(None, {"source": source})
-        names = [f"memory_{name}" for name in self.empty]
-        return {"source": source, **dict(zip(names, memory, strict=True))}
+        return {"source": source, **dict(zip(self.memory, memory, strict=True))}
 
     def step(self, token, parent, memory, cache):
         """Lists of R ids -> log-probabilities, float32 [R, V], and the cache with this position."""

@@ -44,6 +44,13 @@ LARGEST_MODEL = 2**36
 # Gated feed-forward networks, and their gate activations.
 GATED = {"swiglu": "swish"}
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # used in training only
+# Fields that fingerprints contain only if they differ from the default.
+LATER_FIELDS = (
+    "decoder_reads_code",
+    "encoder_reads_eos",
+    "decoder_self_attention",
+    "starts_with_zeros",
+)
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -101,6 +108,11 @@ class TransformerConfig:
     decoder_reads_code: bool = False
     # Whether the encoder reads the EOS of sources; in OpenNMT it does not.
     encoder_reads_eos: bool = True
+    # In the decoder: self-attention, section 3.2.3, or in its place a recurrent unit, the SSRU of
+    # Kim et al. 2019 (model/ssru.py), whose state is one vector.
+    decoder_self_attention: Annotated[str, one_of("attention", "ssru")] = "attention"
+    # Whether the decoder's first input is a vector of zeros, as in Marian, in place of BOS's row.
+    starts_with_zeros: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -147,13 +159,17 @@ class TransformerConfig:
         attention = d_model * heads * (2 * self.d_k + self.d_v) + heads * self.d_v * d_model
         if self.attention_bias:
             attention += heads * (2 * self.d_k + self.d_v) + d_model
+        self_attention = attention  # of the decoder
+        if self.decoder_self_attention == "ssru":
+            self_attention = 2 * d_model * d_model + d_model
         feed_forward = 2 * d_model * self.d_ff + self.d_ff + d_model  # equation 2
         if self.activation in GATED:  # three matrices, no biases
             feed_forward = 3 * d_model * self.d_ff
         norm = 2 * d_model
         last_norm = norm if self.norm == "pre" else 0
         encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
-        decoder = self.num_decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
+        decoder_layer = self_attention + attention + feed_forward + 3 * norm
+        decoder = self.num_decoder_layers * decoder_layer + last_norm
         rows = self.vocab_size * (1 if self.tie_embeddings else 2)  # target, softmax
         if self.source_vocab_size or not self.tie_embeddings:
             rows += self.source_vocab_size or self.vocab_size
@@ -178,8 +194,7 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
-        # Only the fingerprints of models that have other values have these fields.
-        for name in ("decoder_reads_code", "encoder_reads_eos"):
+        for name in LATER_FIELDS:
             if fields[name] == getattr(TransformerConfig, name):
                 del fields[name]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Every model in the paper by name, and some newer ones: a literal table.
 
 `base` and `big` are those of Table 3; A1 to E are its other rows. `parsing_*` are those of section
-6.3, and `tiny` is for small data and two CPU cores. Not in the paper: `student`, for fast
-translation; `modern`; and `own_text`, for small data sets. A preset sets the model and the training
-settings that go with it; `vocab_size` comes from the data.
+6.3, and `tiny` is for small data and two CPU cores. Not in the paper: `student` and `firefox`, for
+fast translation; `modern`; and `own_text`, for small data sets. A preset sets the model and the
+training settings that go with it; `vocab_size` comes from the data.
 """
 
 from keras_transformer.core.config import TrainingConfig, TransformerConfig
@@ -19,6 +19,15 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     # whose decoder uses SSRUs instead of self-attention (Kim et al. 2019,
     # aclanthology.org/D19-5632).
     "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
+    # The same with SSRUs, as Firefox's models are; kit/exchange/firefox.py can write it.
+    "firefox": {
+        **{"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
+        "decoder_self_attention": "ssru",
+        "starts_with_zeros": True,
+        "positions": "marian",
+        "attention_bias": True,
+        "logits_bias": True,
+    },
     # Table 3 (A): heads, at the same amount of computation.
     "A1": {"num_heads": 1, "d_k": 512, "d_v": 512},
     "A2": {"num_heads": 4, "d_k": 128, "d_v": 128},

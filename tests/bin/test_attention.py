@@ -94,6 +94,21 @@ def test_the_layer_of_a_picture_is_one_of_its_side(call_program, prepared, tmp_p
         check_line(done.errors, "--layer", str(layers + 1), f"from 1 to {layers}")
 
 
+def test_a_decoder_with_ssrus_has_no_self_attention_to_draw(call_program, prepared, tmp_path):
+    from tests.program_fixtures import make_model_dir
+
+    settings = {"decoder_self_attention": "ssru"}
+    model_dir = make_model_dir(prepared, tmp_path / "model", {1: (1, 1.0)}, **settings)
+    given = [f"--model_dir={model_dir}", "--source=the cat", "--target=die", "--output=page.html"]
+    done = call_program("attention", *given, cwd=tmp_path)
+    assert done.code == 0, done.errors
+    rows = [line for line in done.errors.splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 2 * 2, "a header, a rule, two heads of one layer of two kinds"
+    flags = ["--kind=decoder", "--picture=a.svg"]
+    done = call_program("attention", *given, *flags, cwd=tmp_path)
+    check_line(done.errors, "--kind", "decoder", "encoder or cross")
+
+
 def test_the_layer_by_default_is_the_last_but_one(load_program):
     given = ["--model_dir=model", "--source=a", "--output=page.html", "--picture=a.svg"]
     chosen_layer = load_program("attention", *given).chosen_layer

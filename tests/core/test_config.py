@@ -124,11 +124,13 @@ def test_presets_change_training_too():
 
 
 def test_a_fingerprint_is_that_of_what_a_model_computes():
-    """SHA-256 of '{"activation": "relu", ...}': all fields but five, in alphabetical order."""
+    """SHA-256 of '{"activation": "relu", ...}': all fields but seven, in alphabetical order."""
     config = TransformerConfig(vocab_size=100)
     fields = dataclasses.asdict(config)
     rates = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
-    left_out = {*rates, "decoder_reads_code", "encoder_reads_eos"}  # these with their defaults
+    # The last four only with their defaults.
+    left_out = {*rates, "decoder_reads_code", "encoder_reads_eos"}
+    left_out |= {"decoder_self_attention", "starts_with_zeros"}
     text = ", ".join(
         f'"{name}": {json.dumps(fields[name])}' for name in sorted(set(fields) - left_out)
     )
@@ -141,6 +143,7 @@ def test_a_fingerprint_is_that_of_what_a_model_computes():
         **{"decoder_layers": 3, "activation": "gelu", "attention_bias": True},
         **{"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 1e-5},
         **{"decoder_reads_code": True, "encoder_reads_eos": False},
+        **{"decoder_self_attention": "ssru", "starts_with_zeros": True},
     }
     assert set(others) | set(rates) == set(fields)
     found = {dataclasses.replace(config, **{name: others[name]}).fingerprint for name in others}

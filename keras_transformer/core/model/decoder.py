@@ -6,6 +6,7 @@ a time with the same weights: see search/compiled_model.py.
 
 import keras
 
+from keras_transformer.core.model.ssru import SSRU
 from keras_transformer.core.model.stack import Stack
 from keras_transformer.core.model.transformer_layer import TransformerLayer
 
@@ -41,9 +42,7 @@ class DecoderLayer(TransformerLayer):
     """
 
     def make_sublayers(self):
-        self.self_attention = self.make_attention(
-            "self_attention", window=self.attention_window, positions=self.positions
-        )
+        self.self_attention = self.make_self_attention()
         self.self_attention_dropout = self.make_dropout("self_attention_dropout")
         self.self_attention_norm = self.make_norm("self_attention_norm")
 
@@ -54,6 +53,20 @@ class DecoderLayer(TransformerLayer):
         self.feed_forward = self.make_feed_forward()
         self.feed_forward_dropout = self.make_dropout("feed_forward_dropout")
         self.feed_forward_norm = self.make_norm("feed_forward_norm")
+
+    def make_self_attention(self) -> keras.layers.Layer:
+        """Makes the first sublayer."""
+        return self.make_attention(
+            "self_attention", window=self.attention_window, positions=self.positions
+        )
+
+    def self_attention_arguments(self, segments) -> dict:
+        """Returns the keyword arguments of the first sublayer's call."""
+        return {
+            "use_causal_mask": True,
+            "query_segments": segments,
+            "return_attention_scores": True,
+        }
 
     def build(self, inputs_shape, memory_shape=None):
         self.self_attention.build(inputs_shape)
@@ -78,9 +91,7 @@ class DecoderLayer(TransformerLayer):
             self.self_attention,
             self.self_attention_dropout,
             self.self_attention_norm,
-            use_causal_mask=True,
-            query_segments=segments,
-            return_attention_scores=True,
+            **self.self_attention_arguments(segments),
             training=training,
         )
         x, cross_weights = self.residual(
@@ -106,8 +117,30 @@ class DecoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+class RecurrentDecoderLayer(DecoderLayer):
+    """A DecoderLayer with an SSRU in place of self-attention.
+
+    It is called like a DecoderLayer. Its self-attention weights are None.
+
+    Example:
+        >>> layer = RecurrentDecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
+        >>> memory = keras.random.normal((2, 7, 512))
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), memory))
+        (2, 10, 512)
+    """
+
+    def make_self_attention(self) -> SSRU:
+        return SSRU(dtype=self.dtype_policy, name="self_attention")
+
+    def self_attention_arguments(self, segments) -> dict:
+        return {"segments": segments}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class Decoder(Stack):
-    """A stack of DecoderLayers (section 3.1). Stack describes the arguments.
+    """A stack of DecoderLayers (section 3.1), or of RecurrentDecoderLayers.
+
+    Stack describes the arguments.
 
     Call arguments:
         inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.

@@ -13,7 +13,7 @@ from keras import ops
 from keras_transformer.core import presets
 from keras_transformer.core.config import BOS_ID, TransformerConfig, replace_model_settings
 from keras_transformer.core.model.composite import enable_lora, quantize_parts, quantized_parts
-from keras_transformer.core.model.decoder import Decoder, DecoderLayer
+from keras_transformer.core.model.decoder import Decoder, DecoderLayer, RecurrentDecoderLayer
 from keras_transformer.core.model.embedding import TokenEmbedding
 from keras_transformer.core.model.encoder import Encoder, EncoderLayer
 from keras_transformer.core.model.masks import source_mask
@@ -154,8 +154,10 @@ class Transformer(keras.Model):
             EncoderLayer(**layer_arguments, name=f"layer_{number}")
             for number in range(config.num_layers)
         ]
+        is_recurrent = config.decoder_self_attention == "ssru"
+        decoder_layer = RecurrentDecoderLayer if is_recurrent else DecoderLayer
         decoder_layers = [
-            DecoderLayer(**layer_arguments, name=f"layer_{number}")
+            decoder_layer(**layer_arguments, name=f"layer_{number}")
             for number in range(config.num_decoder_layers)
         ]
         self.encoder = Encoder(encoder_layers, **stack_arguments, name="encoder")
@@ -246,6 +248,9 @@ class Transformer(keras.Model):
 
     def _decode(self, target, memory, segments=None, training=None, **memory_masks):
         x = self.target_embedding(target)
+        if self.config.starts_with_zeros:
+            is_first = ops.equal(target, BOS_ID)[..., None]
+            x = ops.where(is_first, ops.zeros_like(x), x)
         x = self.target_positions(x, segments=segments, training=training)
         return self.decoder(x, memory, segments=segments, training=training, **memory_masks)
 

@@ -1,4 +1,4 @@
-"""The keys and values that a search caches between target positions."""
+"""What a search caches between target positions: keys and values, or the state of an SSRU."""
 
 from typing import NamedTuple
 
@@ -26,6 +26,14 @@ class Pool(KeysValues):
         """Makes a pool of [*shape, d_k] and [*shape, d_v]; shape is [B, H, 1, K]."""
         return cls(empty_pool([*shape, key_width]), empty_pool([*shape, value_width]))
 
+    def reordered(self, parents: tf.Tensor) -> "Pool":
+        """Returns the pool itself: `origins` of the cache says who wrote which entry."""
+        return self
+
+    def with_room(self, more: tf.Tensor) -> "Pool":
+        """Returns the pool with room for `more` positions, an int32 scalar."""
+        return self._replace(keys=longer(self.keys, more, 0), values=longer(self.values, more, 0))
+
     def with_position(self, keys: tf.Tensor, values: tf.Tensor, position: tf.Tensor) -> "Pool":
         """Writes a position, an int32 scalar below C: keys and values [B, H, K, d]."""
         return Pool(written(self.keys, keys, position), written(self.values, values, position))
@@ -49,6 +57,20 @@ class XlaPool(Pool):
         )
 
 
+class RecurrentState(NamedTuple):
+    """The state of an SSRU for every hypothesis; it moves with the hypothesis."""
+
+    values: tf.Tensor  # float32 [B, K, D]
+
+    def reordered(self, parents: tf.Tensor) -> "RecurrentState":
+        """Returns the states of hypotheses that continue their parents, int32 [B, K]."""
+        return RecurrentState(tf.gather(self.values, parents, batch_dims=1))
+
+    def with_room(self, more: tf.Tensor) -> "RecurrentState":
+        """Returns the state itself, whose size does not depend on the number of positions."""
+        return self
+
+
 class SearchCache(NamedTuple):
     """Keys and values of the sources, and of the target positions so far, with room for C of them.
 
@@ -58,28 +80,30 @@ class SearchCache(NamedTuple):
     """
 
     origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry a hypothesis uses at a position
-    layers: tuple[Pool, ...]  # [B, H, C, K, d] for each layer, model by model
+    layers: tuple[Pool | RecurrentState, ...]  # for each layer, model by model
     memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: the source's keys and values
     source_mask: tf.Tensor  # bool [B, S], False at padding
 
     def reordered(self, parents: tf.Tensor) -> "SearchCache":
         """Returns the cache for hypotheses that continue their parents, int32 [B, K]."""
-        return self._replace(origins=tf.gather(self.origins, parents, batch_dims=1))
+        return self._replace(
+            origins=tf.gather(self.origins, parents, batch_dims=1),
+            layers=tuple(layer.reordered(parents) for layer in self.layers),
+        )
 
     def with_room(self, capacity: tf.Tensor) -> "SearchCache":
         """Returns the cache with room for positions below `capacity`, an int32 scalar."""
         more = tf.maximum(capacity - tf.shape(self.origins)[2], 0)
+        return self._replace(
+            origins=longer(self.origins, more, NOT_WRITTEN),
+            layers=tuple(layer.with_room(more) for layer in self.layers),
+        )
 
-        def longer(tensor, value):
-            """Pads axis 2."""
-            paddings = [[0, 0], [0, 0], [0, more]] + [[0, 0]] * (tensor.shape.rank - 3)
-            return tf.pad(tensor, paddings, constant_values=value)
 
-        layers = [
-            pool._replace(keys=longer(pool.keys, 0), values=longer(pool.values, 0))
-            for pool in self.layers
-        ]
-        return self._replace(origins=longer(self.origins, NOT_WRITTEN), layers=tuple(layers))
+def longer(tensor: tf.Tensor, more: tf.Tensor, value: int) -> tf.Tensor:
+    """Pads axis 2 with `more` values, an int32 scalar."""
+    paddings = [[0, 0], [0, 0], [0, more]] + [[0, 0]] * (tensor.shape.rank - 3)
+    return tf.pad(tensor, paddings, constant_values=value)
 
 
 def with_own_entries(origins: tf.Tensor, position: tf.Tensor) -> tf.Tensor:

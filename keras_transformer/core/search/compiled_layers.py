@@ -8,15 +8,17 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from keras_transformer.core.config import GATED, TransformerConfig
+from keras_transformer.core.config import BOS_ID, GATED, TransformerConfig
 from keras_transformer.core.model.attention import scaled_dot_product_attention
-from keras_transformer.core.search.cache import KeysValues, Pool
+from keras_transformer.core.model.ssru import linear_recurrence
+from keras_transformer.core.search.cache import KeysValues, Pool, RecurrentState
 from keras_transformer.core.search.weights import (
     CrossAttentionWeights,
     DecoderLayerWeights,
     EncoderLayerWeights,
     Normalization,
     SelfAttentionWeights,
+    SSRUWeights,
 )
 
 
@@ -74,6 +76,14 @@ def embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
     """Section 3.4: int32 [...] -> float32 [..., D]."""
     vectors = embedding.look_up(ids)
     return vectors * config.d_model**0.5 if config.scale_embeddings else vectors
+
+
+def embed_target(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
+    """The same for targets, which may start with zeros in place of BOS."""
+    vectors = embed(config, embedding, ids)
+    if config.starts_with_zeros:
+        vectors = tf.where((ids == BOS_ID)[..., None], tf.zeros_like(vectors), vectors)
+    return vectors
 
 
 def add_positions(
@@ -189,6 +199,31 @@ def _rotated(
     """Rotates queries and keys by their positions, if the model's kind of positions does so."""
     kind = config.position_kind
     return kind.rotate(queries, positions), kind.rotate(keys, positions)
+
+
+def recur_over_itself(weights: SSRUWeights, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """An SSRU over whole sequences, in place of self-attention: float32 [B T, D] -> [B T, D]."""
+    gates, entries = _gates_and_entries(weights, rows)
+    shape = [batch, -1, rows.shape[-1]]  # [B, T, D]
+    states = linear_recurrence(tf.reshape(gates, shape), tf.reshape(entries, shape))
+    return tf.nn.relu(tf.reshape(states, tf.shape(rows)))
+
+
+def recur_at_position(
+    weights: SSRUWeights, rows: tf.Tensor, state: RecurrentState
+) -> tuple[tf.Tensor, RecurrentState]:
+    """An SSRU at one position for every beam: float32 [B K, D] -> [B K, D], and the new state."""
+    gates, entries = _gates_and_entries(weights, rows)
+    beams, width = state.values.shape[1], rows.shape[-1]
+    values = gates * tf.reshape(state.values, [-1, width]) + entries
+    return tf.nn.relu(values), RecurrentState(tf.reshape(values, [-1, beams, width]))
+
+
+def _gates_and_entries(weights: SSRUWeights, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns f and (1 - f) x W for rows [R, D], float32 [R, D] each; see model/ssru.py."""
+    inputs, forget = tf.split(weights.input_forget.apply(rows), 2, axis=-1)
+    gates = tf.sigmoid(forget + weights.forget_bias)
+    return gates, (1 - gates) * inputs
 
 
 def attend_to_memory(

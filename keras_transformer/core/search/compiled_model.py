@@ -20,6 +20,7 @@ from keras_transformer.core.search.cache import (
     NOT_WRITTEN,
     KeysValues,
     Pool,
+    RecurrentState,
     SearchCache,
     XlaPool,
     attention_mask,
@@ -32,15 +33,19 @@ from keras_transformer.core.search.compiled_layers import (
     attend_to_itself,
     attend_to_memory,
     embed,
+    embed_target,
     feed_forward,
     last_norm,
     norm_if_post,
     norm_if_pre,
+    recur_at_position,
+    recur_over_itself,
 )
 from keras_transformer.core.search.matrices import ScaledRows
 from keras_transformer.core.search.state import FirstInputs
 from keras_transformer.core.search.weights import (
     SelfAttentionWeights,
+    SSRUWeights,
     Weights,
     as_tensors,
     read_weights,
@@ -59,17 +64,19 @@ class Decoded(NamedTuple):
     """The output of the decoder for whole targets."""
 
     logits: tf.Tensor  # float32 [B, T, V]; row t predicts token t
-    self_attention: list[tf.Tensor]  # for each layer, float32 [B, H, T, T]
+    self_attention: list[tf.Tensor]  # for each layer, float32 [B, H, T, T]; none of an SSRU
     cross_attention: list[tf.Tensor]  # for each layer, float32 [B, H, T, S]
 
 
 def attention_maps(encoded: Encoded, decoded: Decoded) -> AttentionMaps:
     """Returns the attention of all heads."""
-    return AttentionMaps(
-        encoder=tf.stack(encoded.attention, axis=1),
-        decoder=tf.stack(decoded.self_attention, axis=1),
-        memory=tf.stack(decoded.cross_attention, axis=1),
-    )
+    memory = tf.stack(decoded.cross_attention, axis=1)
+    if decoded.self_attention:
+        decoder = tf.stack(decoded.self_attention, axis=1)
+    else:
+        batch, _, heads, length, _ = tf.unstack(tf.shape(memory))
+        decoder = tf.zeros([batch, 0, heads, length, length])
+    return AttentionMaps(tf.stack(encoded.attention, axis=1), decoder, memory)
 
 
 class CompiledModel(NamedTuple):
@@ -221,13 +228,15 @@ def decode(model: CompiledModel, encoded: Encoded, inputs: tf.Tensor) -> Decoded
     self_attention = []
 
     def attend_to_target(number, layer_weights, rows):
+        if isinstance(layer_weights, SSRUWeights):
+            return recur_over_itself(layer_weights, rows, batch)
         attended, attention_weights = attend_to_itself(
             config, layer_weights, rows, layout, positions, allowed
         )
         self_attention.append(attention_weights)
         return attended
 
-    x = embed(config, weights.target_embedding, inputs)  # [B, T, D]
+    x = embed_target(config, weights.target_embedding, inputs)  # [B, T, D]
     x = add_positions(config, weights.decoder.positions, x, positions)
     x = tf.reshape(x, [batch * length, config.d_model])
     memory = project_memory(model, encoded.memory)
@@ -271,13 +280,17 @@ def decode_position(
     layers = []
 
     def attend(number, layer_weights, rows):
-        attended, layer_cache = attend_to_cache(
-            config, layer_weights, rows, layout, cache.layers[number], position, allowed
-        )
+        layer_cache = cache.layers[number]
+        if isinstance(layer_weights, SSRUWeights):
+            attended, layer_cache = recur_at_position(layer_weights, rows, layer_cache)
+        else:
+            attended, layer_cache = attend_to_cache(
+                config, layer_weights, rows, layout, layer_cache, position, allowed
+            )
         layers.append(layer_cache)
         return attended
 
-    x = embed(config, weights.target_embedding, ids)  # [B, K, D]
+    x = embed_target(config, weights.target_embedding, ids)  # [B, K, D]
     x = add_positions(config, weights.decoder.positions, x, tf.reshape(position, [1]))
     x = tf.reshape(x, [batch * beams, config.d_model])
     x, cross_attention = decoder_layers(model, x, layout, attend, cache.memory, cache.source_mask)
@@ -288,7 +301,7 @@ def decoder_layers(
     model: CompiledModel,
     x: tf.Tensor,
     layout: HeadLayout,
-    attend: Callable[[int, SelfAttentionWeights, tf.Tensor], tf.Tensor],
+    attend: Callable[[int, SelfAttentionWeights | SSRUWeights, tf.Tensor], tf.Tensor],
     memory: Sequence[KeysValues],
     source_mask: tf.Tensor,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -298,7 +311,7 @@ def decoder_layers(
         model: the model.
         x: float32 [B P, D], the embeddings at all positions, or at one position for all beams.
         layout: the head layout for these rows.
-        attend: self-attention: (layer number, its weights, rows) -> rows.
+        attend: self-attention, or the SSRU: (layer number, its weights, rows) -> rows.
         memory: for each layer, the source's keys and values.
         source_mask: bool [B, S], False at padding.
 
@@ -352,6 +365,9 @@ def empty_cache(
     """Makes an empty cache for B x K hypotheses, with room for one position."""
     config, batch = model.config, tf.shape(source_mask)[0]
     shape = [batch, config.num_heads, 1, beams]
-    layers = [model.pool.empty(shape, config.d_k, config.d_v) for _ in memory]
+    if config.decoder_self_attention == "ssru":
+        layers = [RecurrentState(tf.zeros([batch, beams, config.d_model])) for _ in memory]
+    else:
+        layers = [model.pool.empty(shape, config.d_k, config.d_v) for _ in memory]
     origins = tf.fill([batch, beams, 1], NOT_WRITTEN)
     return SearchCache(origins, tuple(layers), tuple(memory), source_mask)

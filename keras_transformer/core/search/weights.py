@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.core.model.feed_forward import GatedFeedForward
+from keras_transformer.core.model.ssru import SSRU
 from keras_transformer.core.model.transformer import Transformer
 from keras_transformer.core.search.matrices import (
     EmbeddingTable,
@@ -60,6 +61,13 @@ class SelfAttentionWeights(NamedTuple):
     output: Linear  # [H d_v, D]
 
 
+class SSRUWeights(NamedTuple):
+    """The projections of an SSRU, in place of self-attention."""
+
+    input_forget: Linear  # [D, D + D], W and W_f, without b_f
+    forget_bias: tf.Tensor  # float32 [D], b_f
+
+
 class CrossAttentionWeights(NamedTuple):
     """The projections of cross-attention."""
 
@@ -87,7 +95,7 @@ class EncoderLayerWeights(NamedTuple):
 class DecoderLayerWeights(NamedTuple):
     """A decoder layer, with the normalization of each sublayer (section 3.1)."""
 
-    self_attention: SelfAttentionWeights
+    self_attention: SelfAttentionWeights | SSRUWeights
     self_attention_norm: Normalization
     cross_attention: CrossAttentionWeights
     cross_attention_norm: Normalization
@@ -237,18 +245,27 @@ def _store(value) -> tf.Variable | None:
 
 
 def _linear(store_matrix: Callable, *layers) -> Linear:
-    """Stores the kernels of Dense layers concatenated: each [D, E], together [D, sum of E]."""
-    kernels = [_array(layer.kernel) for layer in layers]
+    """Stores Dense layers of the same input as one, with their biases if they have any."""
     biases = [_array(layer.bias) for layer in layers if layer.bias is not None]
     bias = _store(np.concatenate(biases)) if biases else None
-    return Linear(store_matrix(np.concatenate(kernels, axis=1)), bias)
+    return Linear(_matrix(store_matrix, *layers), bias)
+
+
+def _matrix(store_matrix: Callable, *layers) -> Matrix:
+    """Stores the kernels of Dense layers concatenated: each [D, E], together [D, sum of E]."""
+    return store_matrix(np.concatenate([_array(layer.kernel) for layer in layers], axis=1))
 
 
 def _normalization(layer) -> Normalization | None:
     return None if layer is None else Normalization(_store(layer.gamma), _store(layer.beta))
 
 
-def _self_attention(layer, store_matrix) -> SelfAttentionWeights:
+def _self_attention(layer, store_matrix) -> SelfAttentionWeights | SSRUWeights:
+    if isinstance(layer, SSRU):
+        return SSRUWeights(
+            input_forget=Linear(_matrix(store_matrix, layer.input_dense, layer.forget_dense), None),
+            forget_bias=_store(layer.forget_dense.bias),
+        )
     projections = (layer.query_dense, layer.key_dense, layer.value_dense)
     return SelfAttentionWeights(
         query_key_value=_linear(store_matrix, *projections),
@@ -315,10 +332,7 @@ def _decoder_layer(layer, store_matrix) -> DecoderLayerWeights:
 
 def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> None:
     """Copies the weights of an encoder or decoder layer back into a Keras layer."""
-    attention = layer.self_attention
-    projections = (attention.query_dense, attention.key_dense, attention.value_dense)
-    _assign_linear(weights.self_attention.query_key_value, *projections)
-    _assign_linear(weights.self_attention.output, attention.output_dense)
+    _assign_self_attention(layer.self_attention, weights.self_attention)
     _assign_normalization(layer.self_attention_norm, weights.self_attention_norm)
     if isinstance(weights, DecoderLayerWeights):
         attention = layer.cross_attention
@@ -331,6 +345,16 @@ def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> 
     _assign_linear(weights.feed_forward.inner, *_inner_layers(layer.feed_forward))
     _assign_linear(weights.feed_forward.outer, layer.feed_forward.outer_dense)
     _assign_normalization(layer.feed_forward_norm, weights.feed_forward_norm)
+
+
+def _assign_self_attention(layer, weights: SelfAttentionWeights | SSRUWeights) -> None:
+    if isinstance(weights, SSRUWeights):
+        _assign_linear(weights.input_forget, layer.input_dense, layer.forget_dense)
+        layer.forget_dense.bias.assign(tf.cast(weights.forget_bias, tf.float32))
+        return
+    projections = (layer.query_dense, layer.key_dense, layer.value_dense)
+    _assign_linear(weights.query_key_value, *projections)
+    _assign_linear(weights.output, layer.output_dense)
 
 
 def _assign_linear(linear: Linear, *layers) -> None:

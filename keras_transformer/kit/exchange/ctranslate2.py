@@ -235,6 +235,8 @@ def _attributes(config: TransformerConfig) -> dict[str, np.ndarray]:
         "alignment_layer": np.int16(-2 if config.norm == "pre" and num_layers > 1 else -1),
         "alignment_heads": np.int16(0),
     }
+    if config.starts_with_zeros:
+        decoder["start_from_zero_embedding"] = np.int8(True)
     attention = {
         "queries_scale": np.float32(config.d_k**-0.5),
         "head_dim": np.int32(max(config.d_k, config.d_v)),

@@ -68,6 +68,7 @@ _MARIAN = {
     "d_v": (_HEADS,),
     "decoder_reads_code": (False,),
     "encoder_reads_eos": (True,),
+    "decoder_self_attention": ("attention",),
 }
 
 FORMATS = {
@@ -91,7 +92,11 @@ FORMATS = {
         search_options=ALL_SEARCH_OPTIONS,
         files=("model.bin",),
         reader="ctranslate2_reader",
-        holds={"positions": _POSITIONS, "attention_window": (None,)},
+        holds={
+            "positions": _POSITIONS,
+            "attention_window": (None,),
+            "decoder_self_attention": ("attention",),
+        },
     ),
     "argos": Format(
         "a package for each direction, for Argos Translate and LibreTranslate",
@@ -108,6 +113,7 @@ FORMATS = {
             "positions": _POSITIONS,
             "attention_window": (None,),
             "decoder_reads_code": (False,),
+            "decoder_self_attention": ("attention",),
         },
     ),
     "hugging_face": Format(
@@ -122,6 +128,7 @@ FORMATS = {
             **_MARIAN,
             "norm": ("post",),
             "norm_epsilon": (1e-5,),
+            "starts_with_zeros": (False,),
         },
     ),
     "marian": Format(
@@ -133,6 +140,33 @@ FORMATS = {
         holds={
             "positions": ("marian",),
             **_MARIAN,
+            "norm_epsilon": (1e-6,),
+            "scale_embeddings": (True,),
+        },
+    ),
+    "firefox": Format(
+        "a model for Firefox's translation engine, with an SSRU in each decoder layer",
+        module="firefox",
+        writer="export_firefox",
+        weights=("int8",),
+        options={
+            "calibration": Option(
+                str,
+                "File of source sentences, one a line, by which the engine rounds activations; a "
+                "few hundred are enough.",
+            ),
+        },
+        files=("*.bin",),
+        holds={
+            "positions": ("marian",),
+            **_MARIAN,
+            "activation": ("relu",),
+            "decoder_self_attention": ("ssru",),
+            "starts_with_zeros": (True,),
+            "attention_bias": (True,),
+            "logits_bias": (True,),
+            "tie_embeddings": (True,),
+            "norm": ("post",),
             "norm_epsilon": (1e-6,),
             "scale_embeddings": (True,),
         },

@@ -5,7 +5,7 @@ A directory with one *.npz, which contains its options as YAML, and one or two v
 decoder tells which vocabulary is the source's; without it, the names of two vocabularies must.
 
 Marian's decoder starts with an embedding of zeros, so only such a model can be written: one that
-came from Marian, with an adapter, or fine-tuned with frozen embeddings.
+was trained with starts_with_zeros, or came from Marian and has an adapter or its old embeddings.
 """
 
 import json
@@ -137,7 +137,7 @@ def read(path: Path) -> ForeignModel:
     file = files[0]
     tensors = read_tensors(file)
     require(OPTIONS in tensors, None, f"must contain {OPTIONS}", "a file without it", file)
-    options = _read_options(file, tensors.pop(OPTIONS).tobytes())
+    options = read_options(file, tensors.pop(OPTIONS).tobytes())
     for name, tensor in tensors.items():
         rule = "must have floating-point numbers"
         require(tensor.dtype.kind == "f", name, rule, tensor.dtype, file)
@@ -203,13 +203,14 @@ def export_marian(
     config = model.config
     check_config("marian", config)
     start = array(model.target_embedding.embeddings[BOS_ID])
-    rule = "must start to decode with an embedding of zeros, as Marian does, which training changes"
-    require(not start.any(), "model", rule, f"a row of BOS with {shown(float(start[0]))}")
+    rule = "must start to decode with zeros, as Marian does: train with starts_with_zeros=true"
+    starts = config.starts_with_zeros or not start.any()
+    require(starts, "model", rule, f"a row of BOS with {shown(float(start[0]))}")
     sides = {"source": vocabularies.source, "target": vocabularies.target}
     rows = [_rows(vocabulary.vocab_size) for vocabulary in sides.values()]
     tensors = tensors_of(model, Arrangement(table_of(config), config, *rows))
     tensors.setdefault("decoder_ff_logit_out_b", np.zeros([1, rows[1].max() + 1], np.float32))
-    content = _yaml(_options_of(config, rows)).encode() + b"\0"
+    content = _yaml(options_of(config, rows)).encode() + b"\0"
     tensors[OPTIONS] = np.frombuffer(content, np.int8)
 
     files = {"model.npz": npz_of(tensors)}
@@ -233,7 +234,7 @@ def _ids(vocabulary: Subwords) -> dict[str, int]:
     return {piece: id_ for id_, piece in enumerate(pieces)}
 
 
-def _options_of(config: TransformerConfig, rows: list[np.ndarray]) -> dict[str, Any]:
+def options_of(config: TransformerConfig, rows: list[np.ndarray]) -> dict[str, Any]:
     """Returns the options of a model; the letters of dropout are those that converters expect."""
     is_pre_norm = config.norm == "pre"
     is_shared = config.tie_embeddings and config.source_vocab_size is None
@@ -259,7 +260,7 @@ def _yaml(content: dict[str, Any]) -> str:
     return "".join(lines)
 
 
-def _read_options(file: Path, content: bytes) -> dict[str, Any]:
+def read_options(file: Path, content: bytes) -> dict[str, Any]:
     """Reads a model's options, without the dropout letter d."""
     options = read_yaml(file, content.strip(b"\0"), typed=True)
     for name in POST_NORM_PROCESSES:

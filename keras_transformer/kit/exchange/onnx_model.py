@@ -1,9 +1,9 @@
 """The Transformer as two ONNX graphs, written from the weights of search/weights.py.
 
 The encoder also projects the keys and values for the decoder's cross-attention, once. The decoder
-computes one position for every hypothesis, with the keys and values of earlier positions as inputs
-and outputs; docs/reference/onnx.md lists its tensors. The results equal those of
-search/compiled_model.py, whose functions have similar names.
+computes one position for every hypothesis, with the keys and values of earlier positions, or the
+states of SSRUs, as inputs and outputs; docs/reference/onnx.md lists its tensors. The results equal
+those of search/compiled_model.py, whose functions have similar names.
 
 Axis letters are those in keras_transformer/__init__.py; R = B K are rows, the hypotheses of all
 sentences, and P positions.
@@ -18,7 +18,7 @@ results depend slightly on the rest of a batch.
 import numpy as np
 import onnx
 
-from keras_transformer.core.config import EOS_ID, GATED, PAD_ID, TransformerConfig
+from keras_transformer.core.config import BOS_ID, EOS_ID, GATED, PAD_ID, TransformerConfig
 from keras_transformer.core.model.attention import MASKED_SCORE
 from keras_transformer.core.model.positions import Learned, Rotary, Sinusoidal, frequencies
 from keras_transformer.core.search.compiled_model import CompiledModel
@@ -67,10 +67,11 @@ def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
     config, weights = model.config, model.weights
     writer = Writer(config)
     graph = writer.graph
-    position = graph.node("Shape", "keys_0", start=2, end=3)  # [1]
+    is_recurrent = config.decoder_self_attention == "ssru"
+    position = "position" if is_recurrent else graph.node("Shape", "keys_0", start=2, end=3)  # [1]
     writer.set_positions(position)
     bias = None
-    if config.attention_window is not None:
+    if config.attention_window is not None and not is_recurrent:
         count = graph.node("Add", position, graph.weight([1]))
         earlier = graph.node("Cast", writer.range(count), to=FLOAT)
         bias = writer.window_bias(graph.node("Sub", writer.positions, earlier))  # [T + 1]
@@ -81,17 +82,22 @@ def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
 
     x = writer.embed(weights.target_embedding, "token", weights.decoder.positions)  # [R, D]
     for number, layer in enumerate(weights.decoder.layers):
-        x = _attend_to_cache(writer, number, layer, x, bias)
+        if is_recurrent:
+            x = _recur(writer, number, layer, x)
+        else:
+            x = _attend_to_cache(writer, number, layer, x, bias)
         x = _attend_to_memory(writer, number, layer, x, by_hypothesis, source_bias)
         x = writer.feed_forward(layer, x)
     x = writer.last_norm(weights.decoder.last_norm, x)
     logits = writer.linear(weights.logits, x)
     graph.node("LogSoftmax", logits, axis=-1, output="log_probabilities")
+    if is_recurrent:
+        graph.node("Add", position, graph.weight(np.int32([1])), output="new_position")
 
     rows = [Tensor("token", INT32, ["rows"]), Tensor("parent", INT32, ["rows"]), SOURCE]
-    earlier = _cache(config, "", ["earlier_rows", "positions"])
+    earlier = _cache(config, "", "earlier_rows", "positions")
     log_probabilities = Tensor("log_probabilities", FLOAT, ["rows", config.vocab_size])
-    cache = _cache(config, "new_", ["rows", "positions_with_this"])
+    cache = _cache(config, "new_", "rows", "positions_with_this")
     return graph.model("decoder", [*rows, *_memory(config), *earlier], [log_probabilities, *cache])
 
 
@@ -125,6 +131,21 @@ def _attend_to_cache(
     return writer.residual(norm, x, writer.linear(weights.output, attended))
 
 
+def _recur(writer: "Writer", number: int, layer: DecoderLayerWeights, x: str) -> str:
+    """The SSRU at one position, [R, D] -> [R, D]."""
+    graph = writer.graph
+    weights, norm = layer.self_attention, layer.self_attention_norm
+    projected = writer.linear(weights.input_forget, writer.norm_if_pre(norm, x))
+    inputs, forget = graph.nodes("Split", 2, projected, axis=-1)
+    gates = graph.node("Add", forget, graph.weight(weights.forget_bias.numpy()))
+    gates = graph.node("Sigmoid", gates)
+    # f c + (1 - f) x W is x W + f (c - x W).
+    earlier = graph.node("Gather", f"state_{number}", "parent", axis=0)
+    kept = graph.node("Mul", gates, graph.node("Sub", earlier, inputs))
+    state = graph.node("Add", inputs, kept, output=f"new_state_{number}")
+    return writer.residual(norm, x, graph.node("Relu", state))
+
+
 def _attend_to_memory(
     writer: "Writer",
     number: int,
@@ -146,12 +167,22 @@ def _attend_to_memory(
 
 
 def _memory(config: TransformerConfig) -> list[Tensor]:
-    return _cache(config, "memory_", ["sentences", "source_length"])
+    return _keys_and_values(config, "memory_", "sentences", "source_length")
 
 
-def _cache(config: TransformerConfig, prefix: str, axes: list[str]) -> list[Tensor]:
+def _cache(config: TransformerConfig, prefix: str, rows: str, length: str) -> list[Tensor]:
+    """Returns what the decoder keeps between positions."""
+    if config.decoder_self_attention == "attention":
+        return _keys_and_values(config, prefix, rows, length)
+    layers = range(config.num_decoder_layers)
+    states = [Tensor(f"{prefix}state_{number}", FLOAT, [rows, config.d_model]) for number in layers]
+    return [*states, Tensor(f"{prefix}position", INT32, [1])]
+
+
+def _keys_and_values(
+    config: TransformerConfig, prefix: str, rows: str, length: str
+) -> list[Tensor]:
     """Returns the keys and values of every decoder layer."""
-    rows, length = axes
     tensors = []
     for number in range(config.num_decoder_layers):
         for name, width in (("keys", config.d_k), ("values", config.d_v)):
@@ -208,6 +239,10 @@ class Writer:
         """Sections 3.4 and 3.5: int32 [...] -> float32 [..., D]; `table`: the learned positions."""
         graph, config = self.graph, self.config
         x = self.look_up(embedding, ids)
+        if config.starts_with_zeros and ids == "token":
+            is_first = graph.node("Equal", ids, graph.weight(np.int32(BOS_ID)))
+            is_first = graph.node("Unsqueeze", is_first, graph.weight([1]))
+            x = graph.node("Where", is_first, self.number(0), x)
         if config.scale_embeddings:
             x = graph.node("Mul", x, self.number(config.d_model**0.5))
         kind = config.position_kind

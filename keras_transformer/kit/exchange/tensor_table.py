@@ -26,6 +26,8 @@ LOGITS_BIASES = ("embedding/bias", "target_embedding/bias", "logits_embedding/bi
 # The Dense layers with inputs of width d_model. It is the first axis of their kernels, and their
 # biases have other widths. All other variables have d_model as their last axis.
 READ_STATES = ("query", "key", "value", "inner", "gate")
+# Those whose outputs have this width, too: the SSRU's. They are permuted along both axes.
+READ_AND_WRITE_STATES = ("input", "forget")
 BLOCK_ROWS = 10_000
 # The scales for x sigmoid(c x), an approximation of gelu, which is swish(c x) / c: c goes into the
 # inner product, and 1 / c into the outer one.
@@ -58,6 +60,7 @@ class TensorTable(NamedTuple):
     prefix: str  # of the names in a layer, with {stack} and {layer}
     kinds: Mapping[str, str]  # by our word for a kind of weight, such as "kernel": theirs
     others: Mapping[str, Names]  # by the path of any other variable: its name, or possible names
+    decoder: Mapping[Names, str] = MappingProxyType({})  # what differs from `layers` in the decoder
     first_layer: int = 0  # the number of the first layer
     transposed: bool = False  # whether kernels are [outputs, inputs]
     row_vectors: bool = False  # whether vectors are [1, D]
@@ -79,7 +82,8 @@ class TensorTable(NamedTuple):
                 yield from self._held_in_layer(paths, f"{stack}/layer_{layer}", prefix)
 
     def _held_in_layer(self, paths: set[str], layer: str, prefix: str) -> Iterator[Held]:
-        for sublayers, name in self.layers.items():
+        of_decoder = self.decoder if layer.startswith("decoder") else {}
+        for sublayers, name in {**self.layers, **of_decoder}.items():
             for kind, word in self.kinds.items():
                 parts = tuple(f"{layer}/{sublayer}/{kind}" for sublayer in _tuple(sublayers))
                 if paths.issuperset(parts):
@@ -108,13 +112,13 @@ class Arrangement(NamedTuple):
 
     def to_ours(self, path: str, shape: tuple[int, ...], values: np.ndarray) -> np.ndarray:
         """Converts values of a tensor to those of our variable with this path and shape."""
-        rows, heads, axis = self._rows(path), _heads_axis(path), _d_model_axis(path)
+        rows, heads = self._rows(path), _heads_axis(path)
         if rows is not None:
             values = values[rows]
             values[rows == NEW_ROW] = 0
         if heads is not None and self.table.wide_heads:
             values = _with_heads(values, heads, self.config.num_heads, shape[heads])
-        if axis is not None and self.is_halved:
+        for axis in _d_model_axes(path) if self.is_halved else ():
             order = _interleaved(values.shape[axis])
             if rows is None:
                 values = np.take(values, order, axis)
@@ -127,9 +131,9 @@ class Arrangement(NamedTuple):
 
     def to_theirs(self, path: str, values: np.ndarray) -> np.ndarray:
         """Converts the values of our variable, the inverse of `to_ours`."""
-        rows, heads, axis = self._rows(path), _heads_axis(path), _d_model_axis(path)
+        rows, heads = self._rows(path), _heads_axis(path)
         shape = self.shape_there(path, values.shape)
-        if axis is not None and self.is_halved:
+        for axis in _d_model_axes(path) if self.is_halved else ():
             values = np.take(values, np.argsort(_interleaved(values.shape[axis])), axis)
         if heads is not None and self.table.wide_heads:
             values = _with_heads(values, heads, self.config.num_heads, shape[heads])
@@ -195,14 +199,14 @@ def _tuple(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _d_model_axis(path: str) -> int | None:
-    """Returns the axis of a variable that has the width d_model; None for none."""
+def _d_model_axes(path: str) -> tuple[int, ...]:
+    """Returns the axes of a variable that have the width d_model of states."""
     sublayer, kind = path.split("/")[-2:]
     if path in LOGITS_BIASES:
-        return None
+        return ()
     if sublayer in READ_STATES:
-        return 0 if kind == "kernel" else None
-    return -1
+        return (0,) if kind == "kernel" else ()
+    return (0, -1) if sublayer in READ_AND_WRITE_STATES and kind == "kernel" else (-1,)
 
 
 def _heads_axis(path: str) -> int | None:

@@ -219,7 +219,8 @@ function makeControls() {
   const fill = (id, name, choices) => $(id).append(...choices.map(([value, label]) => element(
     "label", { class: "choice" }, element("input", { type: "radio", name, value }), label)));
   const numbers = (items) => items.map((_, i) => [i, i + 1]);
-  fill("kinds", "kind", Object.entries(KINDS).map(([kind, [, title]]) => [kind, title]));
+  const shown = Object.entries(KINDS).filter(([, [field]]) => given[field].length); // SSRUs have none
+  fill("kinds", "kind", shown.map(([kind, [, title]]) => [kind, title]));
   fill("layers", "layer", numbers(view.weights));
   fill("heads", "head", [...numbers(view.weights[0]), ["all", "all"]]);
   $("order").append(...Object.keys(given.measures).map((name) => element("option", {}, name)));

@@ -22,7 +22,7 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
     """Makes the page. Weights are rounded to multiples of 1/255.
 
     Args:
-        views: the three views of a sentence pair, from attention_views.
+        views: the views of a sentence pair, from attention_views.
         source: the sentence, for the heading.
         target: its translation, for the heading.
 
@@ -31,9 +31,10 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
     """
     data = {
         "source_labels": word_labels(views[0].queries),
-        "target_labels": word_labels(views[1].queries),
+        "target_labels": word_labels(views[-1].queries),
         "measures": MEASURES,
         "summary": {},
+        "decoder": {"shape": [0, 0, 0, 0], "levels": ""},  # of a decoder with SSRUs
     }
     for view in views:
         field = SCRIPT_FIELDS[view.kind]

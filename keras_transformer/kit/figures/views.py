@@ -33,6 +33,8 @@ class AttentionView(NamedTuple):
 def attention_views(pair: "PairAttention") -> list[AttentionView]:
     """Pairs the attention for a sentence pair with its subwords, in the order of KINDS.
 
+    A decoder with SSRUs has no self-attention, and so no view "decoder".
+
     A target subword as a query stands for its prediction: it attends to the preceding subwords, the
     first of which is "<s>".
 
@@ -52,7 +54,7 @@ def attention_views(pair: "PairAttention") -> list[AttentionView]:
             bad = view.weights[~np.isfinite(view.weights)][0]
             received = f"{bad} in the {view.kind} attention"
             raise InputError("attention", "must have finite weights", received)
-    return views
+    return [view for view in views if len(view.weights) > 0]
 
 
 def word_labels(pieces: Sequence[str]) -> list[str]:

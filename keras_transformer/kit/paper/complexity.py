@@ -33,9 +33,12 @@ def forward_flops(
     scores = heads * (config.d_k + config.d_v)  # weights and sums, per pair of positions
     encoder = source_length * (2 * queries + 2 * values + feed_forward)
     encoder += source_length * source_length * scores
-    decoder = target_length * (3 * queries + 3 * values + feed_forward)
+    self_attention = 2 * queries + 2 * values + target_length * scores  # of the decoder, per token
+    if config.decoder_self_attention == "ssru":
+        self_attention = 2 * d_model * d_model
+    decoder = target_length * (self_attention + queries + values + feed_forward)
     decoder += source_length * (queries + values)
-    decoder += target_length * (target_length + source_length) * scores
+    decoder += target_length * source_length * scores
     logits = target_length * d_model * config.vocab_size
     layers = config.num_layers * encoder + config.num_decoder_layers * decoder
     return 2 * sentences * (layers + logits)

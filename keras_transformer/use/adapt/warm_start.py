@@ -27,6 +27,7 @@ _MAY_DIFFER = (
     "source_vocab_size",
     "tie_embeddings",
     "attention_window",
+    "starts_with_zeros",
     *DROPOUTS,
 )
 _DEPTHS = ("num_layers", "decoder_layers")

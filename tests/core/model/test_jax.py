@@ -63,7 +63,8 @@ def write_inputs(folder, changes):
 def test_logits_of_a_checkpoint_are_those_of_tensorflow(tmp_path):
     others = {"norm": "pre", "positions": "learned", "tie_embeddings": False}
     expected = {}
-    for name, changes in (("defaults", {}), ("others", others)):
+    recurrent = {"decoder_self_attention": "ssru"}
+    for name, changes in (("defaults", {}), ("others", others), ("recurrent", recurrent)):
         (tmp_path / name).mkdir()
         expected[tmp_path / name] = write_inputs(tmp_path / name, changes)
     command = [sys.executable, "-c", PROGRAM, *expected]

@@ -97,6 +97,8 @@ def losses_and_gradients(model, states, labels):
         ({"positions": "marian", "attention_window": 3, "activation": "swiglu"}, False),
         ({"encoder_reads_eos": False}, False),
         ({"positions": "m2m100", "decoder_reads_code": True, "attention_bias": True}, False),
+        ({"positions": "rotary", "decoder_self_attention": "ssru"}, True),
+        ({"decoder_self_attention": "ssru", "decoder_reads_code": True}, False),
         (
             {
                 "positions": "learned",
@@ -143,8 +145,10 @@ def test_packed_rows_have_the_losses_and_gradients_of_plain_ones(
         np.testing.assert_allclose(one, other, **tolerance)
 
 
-def test_other_sentences_of_a_row_change_nothing():
+@pytest.mark.parametrize("kind", ["attention", "ssru"])
+def test_other_sentences_of_a_row_change_nothing(kind):
     settings = {"vocab_size": VOCAB_SIZE, "num_layers": 2, "d_model": 8, "d_ff": 8, "num_heads": 2}
+    settings["decoder_self_attention"] = kind
     model = Transformer(TransformerConfig(**settings))
     pairs = random_pairs(3)
     others = [([7, 2], [9, 8, 2]), pairs[1], ([5, 5, 5, 5, 2], [4, 2])]

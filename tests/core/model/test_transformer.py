@@ -44,6 +44,8 @@ READ_FROM_THE_CONFIG = (
     "activation",
     "scale_embeddings",
     "norm_epsilon",
+    "decoder_self_attention",
+    "starts_with_zeros",
 )
 SOURCE, TARGET = [4, 9, 12, 5, 7, 2], [1, 7, 3, 11, 8]
 
@@ -70,6 +72,9 @@ def assert_equals_numpy(config):
         {"norm": "pre", "logits_bias": True, "tie_embeddings": False, "attention_bias": True},
         {"activation": "swiglu", "norm_epsilon": 0.01},
         {"norm": "pre", "activation": "swiglu", "positions": "rotary", "d_k": 6},
+        {"decoder_self_attention": "ssru", "num_layers": 2, "positions": "marian"},
+        {"decoder_self_attention": "ssru", "norm": "pre", "attention_window": 3},
+        {"starts_with_zeros": True, "tie_embeddings": False},
     ],
     ids=lambda settings: " ".join(settings) or "defaults",
 )
@@ -114,7 +119,12 @@ def test_paths_of_the_variables():
 
 VARIANTS = pytest.mark.parametrize(
     "settings",
-    [{}, {"norm": "pre", "positions": "learned"}, {"attention_window": 3}],
+    [
+        {},
+        {"norm": "pre", "positions": "learned"},
+        {"attention_window": 3},
+        {"decoder_self_attention": "ssru"},
+    ],
     ids=lambda settings: " ".join(settings) or "defaults",
 )
 

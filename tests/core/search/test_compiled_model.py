@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.core.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.core.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.core.model.positions import POSITIONS, PositionKind
 from keras_transformer.core.model.transformer import Transformer, shift_right
 from keras_transformer.core.presets import PRESETS, preset
@@ -66,6 +66,15 @@ OPTIONS = {
         "attention_window": 3,
     },
     "an encoder that does not read EOS": {"encoder_reads_eos": False},
+    "SSRU": {"decoder_self_attention": "ssru", "num_layers": 2, "attention_bias": True},
+    "zeros for BOS": {"starts_with_zeros": True},
+    "SSRU, a code, pre-norm": {
+        "starts_with_zeros": True,
+        "decoder_self_attention": "ssru",
+        "decoder_reads_code": True,
+        "norm": "pre",
+        "attention_window": 3,
+    },
     "modern": {
         "positions": "rotary",
         "d_k": 4,
@@ -233,7 +242,7 @@ def test_a_graph_with_a_large_softmax_matrix_gives_the_logits_of_the_keras_model
     check_agreement(model, compiled, graph=True, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["many at once", "biases, attention window"])
+@pytest.mark.parametrize("name", ["many at once", "biases, attention window", "SSRU"])
 def test_weights_stored_as_bfloat16_are_those_of_the_rounded_model(name):
     model = random_model(config_of(name))
     compiled = compile_model(model, "bfloat16")
@@ -253,6 +262,7 @@ INT8 = {
     "paper": {},
     "untied": {"tie_embeddings": False, "norm": "pre", "d_k": 3, "d_v": 5},
     "restricted": {"attention_window": 3, "positions": "learned"},
+    "SSRU": {"decoder_self_attention": "ssru"},
 }
 
 
@@ -304,3 +314,23 @@ def test_weights_are_updated_in_place():
     update_weights(compiled.weights, model)
     assert all(map(lambda one, same: one is same, variables_of(compiled.weights), variables))
     check_agreement(other, compiled, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["many at once", "SSRU"])
+def test_beams_that_exchange_their_histories_attend_to_them(name):
+    """After the cache is reordered, a beam continues the other one's target."""
+    model = random_model(config_of(name))
+    compiled = compile_model(model)
+    source = tf.constant([[5, 6, 7, EOS_ID]])
+    targets = np.array([[BOS_ID, 8, 9], [BOS_ID, 10, 11]], "int32")  # of the two beams
+    cache = compiled.start(source, beams=2).with_room(tf.constant(3))
+    for position in range(3):
+        ids = tf.constant(targets[None, :, position])
+        logits, _, cache = compiled.step(ids, cache, tf.constant(position))
+        if position == 1:
+            cache = cache.reordered(tf.constant([[1, 0]]))
+            targets[:, :2] = targets[::-1, :2]
+    for beam in range(2):
+        inputs = {"source": source.numpy(), "target": targets[beam : beam + 1]}
+        wanted = np.asarray(model(inputs, training=False))[0, -1]
+        np.testing.assert_allclose(logits[0, beam], wanted, rtol=1e-5, atol=1e-5)

@@ -146,6 +146,7 @@ def test_the_last_sentences_of_many_go_on_alone(make_model, monkeypatch, beams, 
         {},
         {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
         {"attention_window": 4, "positions": "learned"},
+        {"decoder_self_attention": "ssru"},
         {"tie_embeddings": False, "attention_bias": True, "logits_bias": True},
     ],
 )

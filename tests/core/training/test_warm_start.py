@@ -38,7 +38,7 @@ def arrays(model):
 
 def test_the_same_vocabulary(vocabulary, trained):
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
-    model = Transformer(dataclasses.replace(CONFIG, dropout=0.0))
+    model = Transformer(dataclasses.replace(CONFIG, dropout=0.0, starts_with_zeros=True))
     assert carry_over(trained, pair, model, pair) == {"embedding/embeddings": (8, 8)}
     expected = arrays(trained)
     assert arrays(model).keys() == expected.keys()

@@ -63,6 +63,7 @@ def assert_trained_alike(found, expected):
     [
         ({}, {"accumulate_steps": 2}, 3),
         pytest.param({}, {}, 20, marks=pytest.mark.slow),
+        pytest.param({"decoder_self_attention": "ssru"}, {}, 20, marks=pytest.mark.slow),
         pytest.param(
             {"positions": "rotary", "norm": "pre", "attention_window": 5},
             {"accumulate_steps": 3, "rematerialize": True, "lora_rank": 2, "clip_norm": 0.5},

@@ -35,7 +35,7 @@ OPTIONS = {
     "narrow keys, biases": {"d_k": 3, "attention_bias": True, "logits_bias": True},
     "narrow values, untied, Marian's positions": {
         **{"d_v": 5, "tie_embeddings": False, "logits_bias": True, "positions": "marian"},
-        **{"activation": "swish", "decoder_layers": 1},
+        **{"activation": "swish", "decoder_layers": 1, "starts_with_zeros": True},
     },
     "wide heads, gelu, pre-norm, M2M-100's positions": {
         **{"d_k": 12, "d_v": 13, "activation": "gelu", "norm": "pre", "positions": "m2m100"},

@@ -60,7 +60,10 @@ def test_weights_that_a_format_cannot_store():
 
 @pytest.mark.parametrize(
     ("format", "weights"),
-    [("saved_model", "int8"), *((name, "float32") for name in FORMATS if name != "saved_model")],
+    [
+        ("saved_model", "int8"),
+        *((name, FORMATS[name].weights[0]) for name in FORMATS if name != "saved_model"),
+    ],
 )
 def test_ensembles_are_saved_models_of_float_weights(format, weights, tmp_path):
     card = dataclasses.replace(CARD, weights=weights)
@@ -77,6 +80,7 @@ def test_a_format_that_there_is_not(tmp_path):
     ("format", "settings", "received", "about"),
     [
         ("ctranslate2", {"attention_window": 3}, "attention_window=3", "use saved_model, "),
+        ("ctranslate2", {"decoder_self_attention": "ssru"}, "=ssru", "=attention with format=ctr"),
         ("argos", {"decoder_reads_code": True}, "decoder_reads_code=True", "use saved_model, ct"),
         ("onnx", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=onnx"),
         ("web", {"decoder_reads_code": True}, "decoder_reads_code=True", "format=web"),

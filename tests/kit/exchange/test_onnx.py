@@ -52,6 +52,21 @@ OPTIONS = {
         "scale_embeddings": False,
         "norm_epsilon": 0.1,
     },
+    "SSRU": {
+        "decoder_self_attention": "ssru",
+        "starts_with_zeros": True,
+        "positions": "marian",
+        "decoder_layers": 1,
+        "attention_bias": True,
+        "logits_bias": True,
+    },
+    "SSRU, window": {
+        "decoder_self_attention": "ssru",
+        "positions": "learned",
+        "max_positions": LENGTH,
+        "norm": "pre",
+        "attention_window": 3,
+    },
     "M2M-100's": {"positions": "m2m100", "norm": "pre", "attention_bias": True},
     "OpenNMT's": {"norm": "pre", "encoder_reads_eos": False},
     "learned, window, two vocabularies": {
@@ -165,10 +180,11 @@ def test_every_option_of_the_configuration(session, options, vocabularies, tmp_p
     assert expected.std() > 0.5, "the model distinguishes tokens"
 
 
-def test_parents_and_leaving_sentences(paper):
+@pytest.mark.parametrize("kind", ["attention", "ssru"])
+def test_parents_and_leaving_sentences(kind, vocabularies, tmp_path):
     """A row continues its parent's row, wherever either is in the batch."""
-    model, folder = paper
-    graphs = example.Model(folder, onnxruntime.InferenceSession)
+    model = random_model({"decoder_self_attention": kind})
+    graphs = exported(model, vocabularies, tmp_path / "export")
     sources = random_sources(model.config)
     memory = graphs.encode(sources)
     expected = log_probabilities_of_keras(model, sources, np.array([[[7, 8, 9]]] * len(sources)))

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from keras_transformer.core.config import EOS_ID
+from keras_transformer.core.config import BOS_ID, EOS_ID
 from keras_transformer.core.search.config import DecodingConfig
 from keras_transformer.core.vocabulary.pair import VocabularyPair
 from keras_transformer.kit.exchange.ctranslate2_reader import read_own
@@ -16,6 +16,7 @@ from keras_transformer.use.store.card import read_card
 from pipelines.prepare.vocabulary import learn_subwords
 from tests.given_answers import card_of
 from tests.kit.exchange.marian_files import SOURCES, TARGETS
+from tests.refusals import refused
 from tests.small_models import small_model
 
 # Each row of settings has several that some format stores in its own way.
@@ -42,7 +43,7 @@ MODELS = {
         {**BIASES, "positions": "marian", "activation": "gelu", "source_vocab_size": 290},
     ],
 }
-CASES = [(format, settings, "float32") for format in READABLE for settings in MODELS[format]]
+CASES = [(format, settings, "float32") for format in MODELS for settings in MODELS[format]]
 CASES += [("ctranslate2", MODELS["ctranslate2"][0], "int8"), ("argos", MODELS["argos"][1], "int8")]
 
 
@@ -62,6 +63,10 @@ def vocabularies(tmp_path_factory):
         return VocabularyPair(source, target)
 
     return of
+
+
+def test_every_format_that_can_be_read_is_here():
+    assert {*MODELS, "firefox"} == set(READABLE)  # see test_firefox.py
 
 
 @pytest.mark.parametrize(("format", "settings", "weights"), CASES)
@@ -91,3 +96,23 @@ def test_weights_and_configuration_are_the_same(format, settings, weights, vocab
             ours, theirs = ours[first:], theirs[first:]
         step = np.abs(ours).max() / 64 if weights == "int8" and ours.ndim == 2 else 0
         np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=step / 2)
+
+
+def test_a_model_trained_to_start_with_zeros_can_be_marians(vocabularies, tmp_path):
+    """Read again, it has a row of zeros for BOS."""
+    settings = {**BIASES, "positions": "marian", "vocab_size": 300, "d_model": 12, "num_heads": 3}
+    logits = []
+    source, target = np.array([[7, 8, 9, EOS_ID]]), np.array([[BOS_ID, 20, 30]])
+    for starts_with_zeros in (False, True):
+        model = small_model(**settings, starts_with_zeros=starts_with_zeros)
+        card = card_of(model.config, DecodingConfig())
+        write = functools.partial(export, "marian", [model], vocabularies(model.config))
+        if not starts_with_zeros:
+            with refused("model", "a row of BOS", about="starts_with_zeros"):
+                write(tmp_path / "there", card)
+        else:
+            write(tmp_path / "there", card)
+        logits.append(np.array(model({"source": source, "target": target})))
+    again = build(read_model(tmp_path / "there"))({"source": source, "target": target})
+    np.testing.assert_allclose(again[..., EOS_ID:], logits[1][..., EOS_ID:], atol=1e-5)
+    assert np.abs(logits[0] - logits[1]).max() > 0.1

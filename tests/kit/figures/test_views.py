@@ -4,6 +4,7 @@ import types
 import numpy as np
 import pytest
 
+from keras_transformer.kit.figures.page import attention_page
 from keras_transformer.kit.figures.views import (
     AttentionView,
     attention_views,
@@ -31,6 +32,15 @@ def test_words_at_both_sides(found):
     assert (cross.kind, cross.queries, cross.keys) == ("cross", TARGET, SOURCE)
     for view, name in [(encoder, "encoder"), (decoder, "decoder"), (cross, "memory")]:
         np.testing.assert_array_equal(view.weights, getattr(found, name))
+
+
+def test_a_decoder_with_ssrus_has_no_self_attention(found):
+    found.decoder = np.zeros((0, 2, 2, 2), "f4")
+    views = attention_views(found)
+    assert [view.kind for view in views] == ["encoder", "cross"]
+    page = attention_page(views, "a b", "x")
+    assert '"target_labels": ["x", ' in page
+    assert '"decoder": {"shape": [0, 0, 0, 0], "levels": ""}' in page
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -48,6 +48,7 @@ def test_counts_equal_the_built_model(name):
         {"source_vocab_size": 7, "tie_embeddings": False},
         {"attention_bias": True, "decoder_layers": 3},
         {"logits_bias": True, "activation": "swish"},
+        {"decoder_self_attention": "ssru", "attention_bias": True},
     ],
 )
 def test_counts_of_options_equal_the_built_model(changes):
@@ -64,6 +65,9 @@ def test_forward_flops_by_hand():
     assert forward_flops(config, 1, 1, 1) == 2 * ((16 + 8 + 4) + (32 + 8 + 8) + 10)
     deeper = dataclasses.replace(config, decoder_layers=3)
     assert forward_flops(deeper, 1, 1, 1) == 2 * ((16 + 8 + 4) + 3 * (32 + 8 + 8) + 10)
+    # An SSRU has two products of 2 x 2 in place of four and the scores.
+    recurrent = dataclasses.replace(config, decoder_self_attention="ssru")
+    assert forward_flops(recurrent, 1, 1, 1) == 2 * ((16 + 8 + 4) + (24 + 8 + 4) + 10)
 
 
 def test_forward_flops_grow_with_the_square_of_the_length_in_attention_only():

@@ -38,7 +38,12 @@ export class Model {
   }
 
   empty() {
-    const { num_heads: heads, d_k, d_v } = this.config;
+    const { num_heads: heads, d_model, d_k, d_v } = this.config;
+    if (this.config.decoder_self_attention === "ssru") {
+      const state = new this.ort.Tensor("float32", new Float32Array(d_model), [1, d_model]);
+      return { position: this.ids([0], [1]),
+        ...Object.fromEntries(this.layers.map((layer) => [`state_${layer}`, state])) };
+    }
     const none = (width) => new this.ort.Tensor("float32", new Float32Array(), [1, heads, 0, width]);
     return Object.fromEntries(this.layers.flatMap((layer) =>
       [[`keys_${layer}`, none(d_k)], [`values_${layer}`, none(d_v)]]));
