@@ -10,13 +10,13 @@ learns its reference as a correction. The corrections are the first pairs of the
 --order, a random choice in random order. DATA_DIR is repeated between corrections, and its test
 split is the general text. Prints a JSON line for each block of 50 sentences:
 
-    learnt                  corrections before the block
-    adapted, unadapted      BLEU of the block's sentences, each translated before it was learnt
+    learned                  corrections before the block
+    adapted, unadapted      BLEU of the block's sentences, each translated before it was learned
 
 and every SCORE_EVERY corrections and at the end, for each of --scales, and before, for the model
 without adapter (scale 0):
 
-    corrections             learnt so far
+    corrections             learned so far
     scale                   of the adapter's updates
     own, general            BLEU of the test files, and of the test split
     as_corrected            share of the corrections' own sentences that come out as corrected
@@ -173,7 +173,7 @@ def print_block(pairs, adapted: list[str], unadapted: list[str]) -> None:
     block = slice(end - BLOCK, end)
     references = [target for _, target in pairs[block]]
     line = {
-        "learnt": end - BLOCK,
+        "learned": end - BLOCK,
         "adapted": score(adapted[block], references),
         "unadapted": score(unadapted[block], references),
     }

@@ -2,7 +2,7 @@
 
 The same command, with a file that has grown, learns only what is new. The model itself stays
 unchanged: use both with --model_dir and --adapter, or without the adapter. Removing the adapter's
-directory undoes everything. Ctrl-C or SIGTERM saves what was learnt so far.
+directory undoes everything. Ctrl-C or SIGTERM saves what was learned so far.
 """
 
 import sys
@@ -31,7 +31,10 @@ flags.DEFINE_string(
     required=True,
 )
 flags.DEFINE_string(
-    "adapter_dir", None, "Directory for the adapter, and the list of what it learnt.", required=True
+    "adapter_dir",
+    None,
+    "Directory for the adapter, and the list of what it learned.",
+    required=True,
 )
 flags.DEFINE_string(
     "data_dir",

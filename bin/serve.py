@@ -108,7 +108,7 @@ def check_adapter_flags(stored):
         rule = "must be used with --adapter_dir"
         require(FLAGS.data_dir is None, "data_dir", rule, FLAGS.data_dir)
         return
-    rule = "must be used with --corrections, which are learnt"
+    rule = "must be used with --corrections, which are learned"
     require(FLAGS.corrections is not None, "adapter_dir", rule, FLAGS.adapter_dir)
     require(FLAGS.data_dir is not None, "data_dir", "must be given with --adapter_dir", "none")
     rule = "must be auto or tensorflow with --adapter_dir"

@@ -1,7 +1,7 @@
 """Adapts a model to the corrections of its translations, as they come.
 
 The directory of the adapter is a model directory, like that of an adapter from training. It has one
-more file: learnt.tsv, the corrections that the adapter has learnt. So the same call learns only
+more file: learned.tsv, the corrections that the adapter has learned. So the same call learns only
 what is new, and removing the directory undoes everything.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # modules with TensorFlow, imported by functions on demand
     from keras_transformer.use.adapt.correction_learner import Batch, CorrectionLearner, RunningMean
     from keras_transformer.use.translate.translator import Translator
 
-LEARNT_FILE = "learnt.tsv"  # in the adapter's directory: a source, a tab and its translation
+LEARNED_FILE = "learned.tsv"  # in the adapter's directory: a source, a tab and its translation
 SECONDS_BETWEEN_SAVES = 60
 
 
@@ -53,7 +53,7 @@ class Adaptation:
     """A model with an adapter that learns corrections, and the adapter's directory.
 
     Args:
-        learner: the model and what it has learnt.
+        learner: the model and what it has learned.
         mean: of the adapter's matrices after each correction: what translates, and is saved as the
             adapter.
         adapter_dir: the directory of the adapter.
@@ -80,7 +80,7 @@ class Adaptation:
         self._vocabulary_dir = vocabulary_dir
         self._store = store
         self._saved = saved
-        self._listed = dict(learner.learnt)  # what the file of learnt corrections has
+        self._listed = dict(learner.learned)  # what the file of learned corrections has
 
     @property
     def checkpoint(self) -> str | None:
@@ -89,10 +89,12 @@ class Adaptation:
         return None if latest is None else self._store.path(latest)
 
     def news_in(self, corrections: Mapping[str, str]) -> dict[str, str]:
-        """Returns the corrections that are not learnt yet, or differ from what was learnt."""
-        learnt = self.learner.learnt
+        """Returns the corrections that are not learned yet, or differ from what was learned."""
+        learned = self.learner.learned
         return {
-            source: target for source, target in corrections.items() if learnt.get(source) != target
+            source: target
+            for source, target in corrections.items()
+            if learned.get(source) != target
         }
 
     def learn(self, corrections: Mapping[str, str]) -> None:
@@ -119,7 +121,7 @@ class Adaptation:
             update_stacks(compiled.weights, self.learner.step.model)
 
     def save(self) -> None:
-        """Writes the adapter and the list of what it has learnt, as far as they have changed.
+        """Writes the adapter and the list of what it has learned, as far as they have changed.
 
         Raises:
             OSError: if they cannot be written; the last complete checkpoint is unchanged.
@@ -130,11 +132,11 @@ class Adaptation:
             if latest is None:
                 create_or_check(self.adapter_dir, self.description, self._vocabulary_dir)
             self._store.save(self._saved, steps)
-        if self.learner.learnt != self._listed:
+        if self.learner.learned != self._listed:
             # If the process is killed before this, it learns the last corrections again.
-            lines = [f"{source}\t{target}\n" for source, target in self.learner.learnt.items()]
-            write_file(self.adapter_dir / LEARNT_FILE, "".join(lines))
-            self._listed = dict(self.learner.learnt)
+            lines = [f"{source}\t{target}\n" for source, target in self.learner.learned.items()]
+            write_file(self.adapter_dir / LEARNED_FILE, "".join(lines))
+            self._listed = dict(self.learner.learned)
 
 
 def adapt(
@@ -146,19 +148,19 @@ def adapt(
 ) -> dict[str, Any]:
     """Learns the corrections that are new since the adapter was last written.
 
-    On SIGTERM or Ctrl-C, the correction in progress is finished, and what was learnt is saved.
+    On SIGTERM or Ctrl-C, the correction in progress is finished, and what was learned is saved.
 
     Args:
         stored: the model directory to adapt, which stays unchanged.
-        corrections: the corrected translations by source, in the order in which they are learnt.
+        corrections: the corrected translations by source, in the order in which they are learned.
         adapter_dir: the directory of the adapter, created if needed.
         data_dir: the data that the model was trained on, or similar data, a part of which is
             repeated with each correction. Without it, all texts would get worse.
         config: see LearningConfig.
 
     Returns:
-        {"adapter_dir", "checkpoint", "learnt" (corrections in total), "new" (learnt by this call),
-        "too_long" (longer than the model's training sentences, not learnt), "stopped" (None, or
+        {"adapter_dir", "checkpoint", "learned" (corrections in total), "new" (in this call),
+        "too_long" (longer than the model's training sentences, not learned), "stopped" (None, or
         the signal), "seconds", "seconds_per_correction"}.
 
     Raises:
@@ -176,7 +178,7 @@ def adapt(
             source: target for source, target in news.items() if learner.fits(source, target)
         }
         if len(fitting) < len(news):
-            message = "%d corrections are longer than %d subwords, and are not learnt"
+            message = "%d corrections are longer than %d subwords, and are not learned"
             logging.warning(message, len(news) - len(fitting), learner.max_length)
         seconds = []
         with listening() as interruption, progress_bar(total=len(fitting), desc="learning") as bar:
@@ -198,7 +200,7 @@ def adapt(
     return {
         "adapter_dir": str(adapter_dir),
         "checkpoint": adaptation.checkpoint,
-        "learnt": len(learner.learnt),
+        "learned": len(learner.learned),
         "new": len(seconds),
         "too_long": len(news) - len(fitting),
         "stopped": None if stopped is None else stopped.name,
@@ -268,7 +270,7 @@ def opened_adaptation(
             step, trained.vocabularies, description.max_length, config, replay, steps
         )
         if record is not None:
-            learner.remember(_read_learnt(folder))
+            learner.remember(_read_learned(folder))
         vocabulary_dir = trained.vocabularies.target.file.parent
         yield Adaptation(learner, mean, folder, description, vocabulary_dir, store, saved)
 
@@ -309,7 +311,7 @@ def config_of(adapter_dir: str | os.PathLike) -> LearningConfig:
 
 
 def check_base(stored: StoredModel) -> None:
-    """Raises InputError if corrections cannot be learnt for a model."""
+    """Raises InputError if corrections cannot be learned for a model."""
     argument, paths = stored.where.argument, stored.where.paths
     rule = "must be a single model, not an ensemble: adapt one of its models"
     require(len(paths) == 1, argument, rule, f"{len(paths)} models")
@@ -341,8 +343,8 @@ def _replay(data_set: DataSet, config: LearningConfig, steps: int) -> "Iterator[
     return iter(data_set.training_batches(tokens, (config.seed + steps) % LARGEST_SEED))
 
 
-def _read_learnt(folder: Path) -> dict[str, str]:
-    path = folder / LEARNT_FILE
+def _read_learned(folder: Path) -> dict[str, str]:
+    path = folder / LEARNED_FILE
     if not path.exists():
         return {}
     return dict(read_pairs(str(path), "adapter_dir", ("source", "target")))

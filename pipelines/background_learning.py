@@ -52,10 +52,10 @@ class BackgroundLearner:
                 self.learn_while_idle()
             self._save()
         except (InputError, OSError) as error:
-            logging.error("corrections are no longer learnt: %s", error)
+            logging.error("corrections are no longer learned: %s", error)
 
     def stop(self) -> None:
-        """Makes `run` return once the running correction is learnt and saved."""
+        """Makes `run` return once the running correction is learned and saved."""
         self._stopped.set()
 
     def learn_while_idle(self) -> None:
@@ -91,14 +91,14 @@ class BackgroundLearner:
     def _forget_removed(self) -> None:
         """Forgets corrections that were removed since this was called before.
 
-        Others that were learnt, but are not in this file, were never in it, and stay.
+        Others that were learned, but are not in this file, were never in it, and stay.
         """
         known = self._coded(self._corrections.all())
         removed = self._known.keys() - known.keys()
         learner = self._adaptation.learner
-        if removed & learner.learnt.keys():
+        if removed & learner.learned.keys():
             message = (
-                "a correction was removed, which the model had learnt: to undo that too, stop the "
+                "a correction was removed, which the model had learned: to undo that too, stop the "
                 "server, remove %s, and start it again, which learns all others anew"
             )
             logging.warning(message, self._adaptation.adapter_dir)
@@ -118,7 +118,7 @@ def learning_in_background(
     corrections: Corrections,
     idle_seconds: Callable[[], float],
 ) -> Iterator[None]:
-    """Learns corrections in a thread while the block runs; what was learnt before counts at once.
+    """Learns corrections in a thread while the block runs; what was learned before counts at once.
 
     A translation that runs while the weights are updated may use some of the old and some of the
     new ones, which differ little.

@@ -26,7 +26,7 @@ LEXICON = [
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """All three-word phrases of LEXICON, translated word by word: learnt in some seconds."""
+    """All three-word phrases of LEXICON, translated word by word: learned in some seconds."""
     folder = tmp_path_factory.mktemp("corpus")
     splits = {"train": [], "validation": [], "test": []}
     for number, english in enumerate(itertools.product(*LEXICON)):

@@ -12,7 +12,7 @@ def write_pairs(path, pairs):
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
 
 
-def test_a_file_is_learnt(call_program, untrained, prepared, tmp_path):
+def test_a_file_is_learned(call_program, untrained, prepared, tmp_path):
     file, adapter_dir = tmp_path / "corrections.tsv", tmp_path / "adapter"
     write_pairs(file, PAIRS[:2])
     done = call_program(
@@ -21,7 +21,7 @@ def test_a_file_is_learnt(call_program, untrained, prepared, tmp_path):
         *(f"--data_dir={prepared}", *FEW),
     )
     assert done.code == 0, done.errors
-    assert (done.result["learnt"], done.result["new"]) == (2, 2)
+    assert (done.result["learned"], done.result["new"]) == (2, 2)
     assert f"--adapter={adapter_dir}" in done.errors
 
 

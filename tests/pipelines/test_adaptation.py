@@ -46,11 +46,11 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def adapter(untrained, learn, tmp_path_factory):
-    """An adapter that has learnt CORRECTIONS."""
+    """An adapter that has learned CORRECTIONS."""
     before, adapter_dir = contents(untrained), tmp_path_factory.mktemp("adapter") / "adapter"
     result = learn(untrained, adapter_dir)
     assert contents(untrained) == before
-    assert (result["learnt"], result["new"], result["too_long"]) == (2, 2, 0)
+    assert (result["learned"], result["new"], result["too_long"]) == (2, 2, 0)
     assert result["stopped"] is None and result["seconds_per_correction"] > 0
     return adapter_dir
 
@@ -62,7 +62,7 @@ def copied(adapter, tmp_path):
 
 
 def test_it_is_used_like_any_adapter(adapter, untrained):
-    lines = (adapter / "learnt.tsv").read_text("utf-8").splitlines()
+    lines = (adapter / "learned.tsv").read_text("utf-8").splitlines()
     assert dict(line.split("\t") for line in lines) == CORRECTIONS
     translator = kt.load(untrained, adapter=adapter)
     assert translator.checkpoint == {"checkpoint": "step-00000004", "step": 4}
@@ -72,7 +72,7 @@ def test_it_is_used_like_any_adapter(adapter, untrained):
     assert all(one.log_prob > other.log_prob for one, other in zip(after, before, strict=True))
 
 
-def test_only_what_is_new_is_learnt(learn, copied, untrained, monkeypatch):
+def test_only_what_is_new_is_learned(learn, copied, untrained, monkeypatch):
     asked = []
     learn_one = CorrectionLearner.learn
     monkeypatch.setattr(
@@ -80,13 +80,13 @@ def test_only_what_is_new_is_learnt(learn, copied, untrained, monkeypatch):
     )
     before = contents(copied)
     result = learn(untrained, copied)
-    assert (result["learnt"], result["new"], result["seconds_per_correction"]) == (2, 0, None)
+    assert (result["learned"], result["new"], result["seconds_per_correction"]) == (2, 0, None)
     assert {**contents(copied), copied / "lock": b""} == {**before, copied / "lock": b""}
 
     source = PAIRS[0][0]
     changed = {**LATER, source: "die katze"}
     result = learn(untrained, copied, changed)
-    assert (result["learnt"], result["new"]) == (3, 2)
+    assert (result["learned"], result["new"]) == (3, 2)
     assert asked == [{source: "die katze"}, dict(PAIRS[2:])]
     assert result["checkpoint"] == str(copied / "checkpoints" / "step-00000008")
     assert len(list((copied / "checkpoints").glob("*.index"))) == 1
@@ -136,7 +136,7 @@ def test_a_signal_ends_it_in_order(learn, copied, untrained, monkeypatch, number
             result = learn(untrained, copied, corrections)
             assert (result["new"], result["stopped"]) == (1, "SIGTERM")
     result = learn(untrained, copied, corrections)
-    assert (result["learnt"], result["new"]) == (4, 1)
+    assert (result["learned"], result["new"]) == (4, 1)
 
 
 def test_what_is_too_long_is_left_out(learn, copied, untrained):
@@ -145,9 +145,9 @@ def test_what_is_too_long_is_left_out(learn, copied, untrained):
     assert (result["new"], result["too_long"]) == (1, 2)
 
 
-def test_an_adapter_that_learnt_nothing_is_not_written(learn, untrained, tmp_path):
+def test_an_adapter_that_learned_nothing_is_not_written(learn, untrained, tmp_path):
     result = learn(untrained, tmp_path / "new", {"cat " * 40: "katze"})
-    assert (result["checkpoint"], result["learnt"], result["too_long"]) == (None, 0, 1)
+    assert (result["checkpoint"], result["learned"], result["too_long"]) == (None, 0, 1)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
     assert learn(untrained, tmp_path / "new")["new"] == 2
 

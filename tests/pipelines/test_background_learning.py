@@ -1,4 +1,4 @@
-"""A server's corrections are learnt in the background, into the model that translates."""
+"""A server's corrections are learned in the background, into the model that translates."""
 
 import math
 import time
@@ -54,26 +54,26 @@ def decoding_weights(translator):
     return [variable.numpy() for variable in variables_of(compiled.weights)]
 
 
-def test_what_is_new_is_learnt_the_oldest_first(parts, caplog):
+def test_what_is_new_is_learned_the_oldest_first(parts, caplog):
     adaptation, translator, corrections = parts
     before = decoding_weights(translator)
     learner = BackgroundLearner(*parts, always_idle)
     assert not learner.learn_next()
     for source, target in [*PAIRS[:2], ("cat " * 40, "katze")]:
         corrections.add(source, target, DIRECTION)
-    assert learner.learn_next() and list(adaptation.learner.learnt) == [PAIRS[0][0]]
+    assert learner.learn_next() and list(adaptation.learner.learned) == [PAIRS[0][0]]
     assert learner.learn_next() and not learner.learn_next()  # one is too long
     corrections.add(PAIRS[0][0], "die katze", DIRECTION)
     assert learner.learn_next() and not learner.learn_next()
-    assert adaptation.learner.learnt == {PAIRS[0][0]: "die katze", PAIRS[1][0]: PAIRS[1][1]}
+    assert adaptation.learner.learned == {PAIRS[0][0]: "die katze", PAIRS[1][0]: PAIRS[1][1]}
 
     assert corrections.remove("cat " * 40, DIRECTION) == 1 and not learner.learn_next()
     assert caplog.text == ""
     assert corrections.remove(PAIRS[0][0], DIRECTION) == 1 and not learner.learn_next()
-    assert adaptation.learner.learnt == {PAIRS[1][0]: PAIRS[1][1]}
+    assert adaptation.learner.learned == {PAIRS[1][0]: PAIRS[1][1]}
     assert f"remove {adaptation.adapter_dir}, and start it again" in caplog.text
     adaptation.save()
-    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    lines = (adaptation.adapter_dir / "learned.tsv").read_text("utf-8")
     assert lines == "\t".join(PAIRS[1]) + "\n"
 
     after = decoding_weights(translator)
@@ -93,13 +93,13 @@ def test_it_learns_while_there_are_no_requests(parts, caplog):
     learner = BackgroundLearner(*parts, lambda: next(times))
     learner.learn_while_idle()
     learner.learn_while_idle()
-    assert not adaptation.learner.learnt and next(times, None) is None
+    assert not adaptation.learner.learned and next(times, None) is None
     times = iter([IDLE_SECONDS, 0.0])  # a request during the first correction
     learner.learn_while_idle()
-    assert list(adaptation.learner.learnt) == [PAIRS[0][0]] and adaptation.checkpoint is None
+    assert list(adaptation.learner.learned) == [PAIRS[0][0]] and adaptation.checkpoint is None
     times = iter([IDLE_SECONDS] * (len(PAIRS) + 1))
     learner.learn_while_idle()
-    assert dict(adaptation.learner.learnt) == dict(PAIRS) and adaptation.checkpoint is not None
+    assert dict(adaptation.learner.learned) == dict(PAIRS) and adaptation.checkpoint is not None
     assert f"learned {len(PAIRS)} corrections, saved in {adaptation.adapter_dir}" in caplog.text
     caplog.clear()
     times = iter([IDLE_SECONDS])
@@ -107,21 +107,21 @@ def test_it_learns_while_there_are_no_requests(parts, caplog):
     assert "learned" not in caplog.text, "nothing new"
 
 
-def test_a_server_that_stops_while_it_is_busy_saves_what_it_has_learnt(parts, monkeypatch):
+def test_a_server_that_stops_while_it_is_busy_saves_what_it_has_learned(parts, monkeypatch):
     monkeypatch.setattr(background_learning, "PAUSE_SECONDS", 0.0)
     adaptation, _, corrections = parts
     for pair in PAIRS:
         corrections.add(*pair, DIRECTION)
 
     def busy_after_the_first():
-        if adaptation.learner.learnt:
+        if adaptation.learner.learned:
             learner.stop()
             return 0.0
         return IDLE_SECONDS
 
     learner = BackgroundLearner(*parts, busy_after_the_first)
     learner.run()
-    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    lines = (adaptation.adapter_dir / "learned.tsv").read_text("utf-8")
     assert lines == "\t".join(PAIRS[0]) + "\n"
 
 
@@ -131,7 +131,7 @@ def test_a_thread_learns_and_saves(parts, monkeypatch):
     with learning_in_background(adaptation, translator, corrections, always_idle):
         corrections.add(*PAIRS[0], DIRECTION)
         wait_until(lambda: adaptation.checkpoint is not None)
-    lines = (adaptation.adapter_dir / "learnt.tsv").read_text("utf-8")
+    lines = (adaptation.adapter_dir / "learned.tsv").read_text("utf-8")
     assert lines == "\t".join(PAIRS[0]) + "\n"
 
 
@@ -144,6 +144,6 @@ def test_an_error_ends_the_learning_and_nothing_else(parts, monkeypatch, caplog)
     adaptation, translator, corrections = parts
     corrections.add(*PAIRS[0], DIRECTION)
     with learning_in_background(adaptation, translator, corrections, always_idle):
-        wait_until(lambda: "no longer learnt" in caplog.text)
+        wait_until(lambda: "no longer learned" in caplog.text)
         assert translator.translate(["the cat"])
     assert "loss must be finite" in caplog.text

@@ -7,7 +7,7 @@ Two facts decide together, both measured in training:
   limit is a perplexity of 36. Models above it repeat the most frequent words (Multi30k, own_text:
   BLEU 2 at 251, 5 at 73, 13 at 36).
 - The passes over the training data. After many, a high perplexity tells of too little or too
-  difficult text, or of a model that learnt it by heart: longer training would not help. A large
+  difficult text, or of a model that learned it by heart: longer training would not help. A large
   corpus needs less than one pass, so a small number alone says nothing.
 
 An imported model has neither, and is never called hardly trained. If one of them is unknown, as

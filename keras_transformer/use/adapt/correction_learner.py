@@ -41,7 +41,7 @@ Batch = tuple[tf.Tensor, tf.Tensor]  # source int32 [B, S] and target int32 [B, 
 
 
 class CorrectionLearner:
-    """A model with an adapter in training, and the corrections that it has learnt.
+    """A model with an adapter in training, and the corrections that it has learned.
 
     Args:
         step: the model, with the weights of its base, and its optimizer.
@@ -52,7 +52,7 @@ class CorrectionLearner:
         steps: number of optimizer steps taken before.
 
     Attributes:
-        learnt: the corrected translation of each source, in the order in which they were learnt.
+        learned: the corrected translation of each source, in the order in which they were learned.
         steps: number of optimizer steps taken, with those before.
     """
 
@@ -69,30 +69,30 @@ class CorrectionLearner:
         self.vocabularies = vocabularies
         self.max_length = max_length
         self.config = config
-        self.learnt: dict[str, str] = {}
+        self.learned: dict[str, str] = {}
         self.steps = steps
         self._pairs: dict[str, Pair] = {}
         self._replay = replay
         self._random = random.Random(config.seed + steps)
 
     def fits(self, source: str, target: str) -> bool:
-        """Whether both texts are short enough to be learnt."""
+        """Whether both texts are short enough to be learned."""
         return max(map(len, self._pair(source, target))) <= self.max_length
 
     def remember(self, corrections: Mapping[str, str]) -> None:
-        """Adds corrections to those that are learnt already: they are only repeated."""
-        self.forget(corrections)  # the last one learnt is the last in the order
+        """Adds corrections to those that are learned already: they are only repeated."""
+        self.forget(corrections)  # the last one learned is the last in the order
         for source, target in corrections.items():
-            self.learnt[source] = target
+            self.learned[source] = target
             self._pairs[source] = self._pair(source, target)
 
     def forget(self, sources: Iterable[str]) -> None:
-        """Removes corrections that were learnt: they are no longer repeated.
+        """Removes corrections that were learned: they are no longer repeated.
 
         This does not undo what they have changed in the weights.
         """
         for source in sources:
-            self.learnt.pop(source, None)
+            self.learned.pop(source, None)
             self._pairs.pop(source, None)
 
     def learn(self, corrections: Mapping[str, str]) -> float:
@@ -100,7 +100,7 @@ class CorrectionLearner:
 
         Args:
             corrections: the translations by source, which must fit. One for a source that was
-                learnt before replaces its earlier translation.
+                learned before replaces its earlier translation.
 
         Returns:
             The mean loss of the last step, in nats per target token.

@@ -18,7 +18,7 @@ WARMUP_STEPS = 10
 
 @dataclasses.dataclass(frozen=True)
 class LearningConfig:
-    """How corrections are learnt."""
+    """How corrections are learned."""
 
     steps: Size = option(3, "Optimizer steps for each correction.", is_advanced=True)
     earlier: Count = option(

@@ -62,7 +62,7 @@ def test_a_batch_has_the_correction_earlier_ones_and_other_text():
         assert (targets[:2], targets[-1]) == (["NEW", "NEW"], "y")
         assert len(sources) == 5 and set(sources[2:-1]) <= {"a", "b", "c"}
         assert targets[2:-1] == [source.upper() for source in sources[2:-1]]
-    assert list(learner.learnt) == ["a", "b", "c", "new"]
+    assert list(learner.learned) == ["a", "b", "c", "new"]
     drawn = {source for sources, _ in step.batches for source in texts_of(sources)[2:-1]}
     assert len(drawn) == 3  # each step draws anew
 
@@ -71,11 +71,11 @@ def test_what_is_forgotten_is_not_repeated():
     step = RecordedBatches()
     learner = make_learner(step, steps=3, earlier=4)
     learner.remember({"a": "A", "b": "B"})
-    learner.forget(["a", "never learnt"])
+    learner.forget(["a", "never learned"])
     learner.learn({"new": "NEW"})
     for source, _ in step.batches:
         assert set(texts_of(source)) == {"new", "b"}
-    assert learner.learnt == {"b": "B", "new": "NEW"}
+    assert learner.learned == {"b": "B", "new": "NEW"}
 
 
 def test_half_of_the_earlier_ones_are_recent():
@@ -103,10 +103,10 @@ def test_a_correction_replaces_the_earlier_one_of_its_source():
         ["B", "B"],
         ["C", "C", "B", "B"],
     ]
-    assert learner.learnt == {"a": "B", "c": "C"}
+    assert learner.learned == {"a": "B", "c": "C"}
 
 
-def test_only_what_fits_is_learnt():
+def test_only_what_fits_is_learned():
     learner = make_learner(RecordedBatches())
     assert learner.fits("1234567", "1234567")  # 8 ids with EOS
     assert not learner.fits("12345678", "1") and not learner.fits("1", "12345678")
@@ -119,7 +119,7 @@ def learner():
     return CorrectionLearner(step, VOCABULARIES, 8, config, no_replay())
 
 
-def test_what_is_learnt_becomes_probable_by_the_adapter_alone(learner):
+def test_what_is_learned_becomes_probable_by_the_adapter_alone(learner):
     model = learner.step.model
     adapted = {id(variable) for variable in model.trainable_variables}
     frozen = [weight for weight in model.weights if id(weight) not in adapted]

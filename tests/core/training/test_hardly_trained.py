@@ -31,7 +31,7 @@ def test_a_high_perplexity_after_few_passes():
         (36, 1.8, 4000, True),  # 27.6
         (5, 0.01, 8000, False),  # a large corpus, or a model that began with good weights
         (251, 9.9, 8000, True),
-        (251, 10, 8000, False),  # little text, or learnt by heart
+        (251, 10, 8000, False),  # little text, or learned by heart
         (251, None, 8000, True),  # passes unknown, and inside the warm-up
         (36, None, 8000, False),
         (1.1, 18.0, 2000, False),  # the quickstart's model
