@@ -138,7 +138,7 @@ def read_own(folder: Path, config: TransformerConfig) -> ForeignModel:
 def _read_weights(file: Path) -> tuple[dict[str, np.ndarray], dict[str, StoredTensor]]:
     """Returns all arrays, and the tensors of the model, both under the names of this revision."""
     content = read_model_bin(file)
-    rule = f"is not a translation model, whose specification would be {SPECIFICATION}"
+    rule = f"must be a translation model, of specification {SPECIFICATION}"
     require(content.specification == SPECIFICATION, None, rule, content.specification, file)
     rule = f"must have revision {REVISIONS[0]} to {REVISIONS[-1]} of its specification"
     require(content.revision in REVISIONS, None, rule, content.revision, file)

@@ -152,7 +152,7 @@ TOKENS = "shared_vocabulary.json"
         (with_bytes(lambda content: content[:-500]), "model.bin", None, "byte", "complete"),
         (with_bytes(lambda content: LIE), "model.bin", None, "byte", "complete"),
         (with_bytes(lambda content: b"\7" + content[1:]), "model.bin", None, "7", "version"),
-        (with_arrays({}, "WhisperSpec"), "model.bin", None, "Whisper", "not a translation model"),
+        (with_arrays({}, "WhisperSpec"), "model.bin", None, "Whisper", "a translation model"),
         (with_arrays({}, revision=8), "model.bin", None, "8", "revision"),
         (with_arrays({OUTER: None}), "model.bin", OUTER, "none", "among"),
         (with_arrays({OUTER: np.ones((3, 4), "f")}), "model.bin", OUTER, "(4, 3)", "(20, 12)"),
