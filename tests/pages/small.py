@@ -63,6 +63,7 @@ WORDS = (
     # steps find the one after two.
     (r"^--checkpoint_steps=\d+", "--checkpoint_steps=2"),
     (r"^decoder_layers=\d+", "decoder_layers=1"),
+    (r"^--lora_rank=\d+", "--lora_rank=2"),
     (r"^--rows=.*", "--rows=base"),
 )
 SAMPLES = (
