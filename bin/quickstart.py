@@ -38,8 +38,8 @@ flags.DEFINE_string("work_dir", "runs/quickstart", "Directory for data, model an
 flags.DEFINE_string(
     "text_dir",
     str(FOLDER),
-    "Folder of the text: train.en.zst and train.de.zst, and the same for validation, test and "
-    "test_compositional.",
+    "Folder of the text: train.en.zst and train.de.zst, and validation, test and "
+    "test_compositional alike, with .gz.",
 )
 flags.DEFINE_integer(
     "train_steps",

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from backports import zstd
-
+from keras_transformer.support.output_files import write_lines
 from pipelines.sample_text import FOLDER, sample_files, sample_pairs
 
 
@@ -11,10 +10,10 @@ def write_small_text(folder: Path, count: int) -> dict[str, tuple[list[str], lis
     """Writes the first `count` pairs of each split; returns the files as FileSource takes them."""
     folder.mkdir()
     files = {}
-    for source in sorted(FOLDER.glob("*.en.zst")):
+    for source in sorted(FOLDER.glob("*.en.*")):
         split = source.name.partition(".")[0]
         paths = sample_files(split, folder)
         for path, lines in zip(paths, zip(*sample_pairs(split)[:count], strict=True), strict=True):
-            Path(path).write_bytes(zstd.compress("".join(f"{line}\n" for line in lines).encode()))
+            write_lines(path, lines)
         files[split] = tuple([path] for path in paths)
     return files
