@@ -1,9 +1,9 @@
-"""The kinds of positional encoding: sinusoids (section 3.5), learned (Table 3, row E), and rotary.
+"""The kinds of positional encoding: sinusoids (section 3.5), learned (Table 3, row E), rotary.
 
 Each kind is one object. The layers for training (positional_encoding.py and attention.py), the
 search, the exports and the configuration ask it. To add a kind, add a class and a row of POSITIONS:
-training and search then compute it. The other formats of exchange/formats.py refuse it until
-it is written there, and listed in that file.
+training and search then compute it. The other formats of kit/exchange/formats.py refuse it until
+it is written there, and listed in that file. Marian and M2M-100 have other sinusoids.
 
 config.py imports this module before NumPy and Keras are needed, so functions import them where they
 use them.

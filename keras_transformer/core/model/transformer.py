@@ -1,6 +1,7 @@
 """The Transformer of Figure 1 as a functional keras.Model.
 
-The model consists of Keras' own layers, so LoRA, quantization and initializers come with them.
+Its weights are in Keras' own layers, or subclasses of them, so LoRA, quantization and initializers
+come with them.
 Every layer gets the padding mask of the source explicitly: Keras' implicit masks would hide an id 0
 in the middle of a target, unlike the search. The causal mask hides the padding of targets.
 """

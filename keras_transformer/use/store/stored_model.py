@@ -176,9 +176,9 @@ class StoredModel(abc.ABC):
         rule = "must be used with a single model, not with an ensemble"
         require(len(trained.models) == 1, "model", rule, f"{len(trained.models)} models")
         training = trained.card.description.training or TrainingConfig()
-        adam = make_fit_optimizer(trained.model.config.d_model, training)
+        optimizer = make_fit_optimizer(trained.model.config.d_model, training)
         loss = LabelSmoothedCrossEntropy(training.label_smoothing)
-        trained.model.compile(adam, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
+        trained.model.compile(optimizer, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
         return trained.model
 
     def path_of(self, checkpoint: CheckpointInfo) -> str:
