@@ -147,6 +147,11 @@ class TransformerConfig:
         return self.decoder_layers or self.num_layers
 
     @property
+    def shares_all_embeddings(self) -> bool:
+        """Whether source, target and softmax share one matrix, as in section 3.4."""
+        return self.tie_embeddings and self.source_vocab_size is None
+
+    @property
     def position_kind(self) -> PositionKind:
         """What `positions` computes."""
         return POSITIONS[self.positions]
@@ -171,7 +176,7 @@ class TransformerConfig:
         decoder_layer = self_attention + attention + feed_forward + 3 * norm
         decoder = self.num_decoder_layers * decoder_layer + last_norm
         rows = self.vocab_size * (1 if self.tie_embeddings else 2)  # target, softmax
-        if self.source_vocab_size or not self.tie_embeddings:
+        if not self.shares_all_embeddings:
             rows += self.source_vocab_size or self.vocab_size
         embedding = rows * d_model + self.logits_bias * self.vocab_size
         tables = 2 * self.position_kind.table_rows(self.max_positions)  # source and target

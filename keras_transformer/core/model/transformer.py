@@ -88,10 +88,9 @@ class Transformer(keras.Model):
 
     def _make_embeddings(self, config: TransformerConfig, policy) -> None:
         """Makes one, two or three TokenEmbeddings: section 3.4 ties their weights."""
-        own_source_vocabulary = config.source_vocab_size is not None
-        shared = config.tie_embeddings and not own_source_vocabulary
+        shared = config.shares_all_embeddings
         self.embedding = TokenEmbedding(
-            config.source_vocab_size if own_source_vocabulary else config.vocab_size,
+            config.source_vocab_size or config.vocab_size,
             config.d_model,
             scale=config.scale_embeddings,
             use_bias=config.logits_bias and shared,

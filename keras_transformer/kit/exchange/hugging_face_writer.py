@@ -90,7 +90,6 @@ def export_hugging_face(
 
 def _options_of(config: TransformerConfig, card: ModelCard) -> dict[str, Any]:
     """Returns the content of config.json. Padding and BOS are never generated."""
-    is_shared = config.tie_embeddings and config.source_vocab_size is None
     return {
         "model_type": MARIAN,
         "architectures": ["MarianMTModel"],
@@ -101,7 +100,7 @@ def _options_of(config: TransformerConfig, card: ModelCard) -> dict[str, Any]:
         "vocab_size": config.source_vocab_size or config.vocab_size,
         "decoder_vocab_size": config.vocab_size,
         "scale_embedding": config.scale_embeddings,
-        "share_encoder_decoder_embeddings": is_shared,
+        "share_encoder_decoder_embeddings": config.shares_all_embeddings,
         "tie_word_embeddings": config.tie_embeddings,
         "max_position_embeddings": card.decoding.limits(config).source,
         "pad_token_id": PAD_ID,

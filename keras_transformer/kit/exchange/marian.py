@@ -172,7 +172,7 @@ def table_of(config: TransformerConfig) -> TensorTable:
     table = TABLE
     if config.norm == "pre":
         table = table._replace(kinds={**table.kinds, "gamma": "scale_pre", "beta": "bias_pre"})
-    if config.tie_embeddings and config.source_vocab_size is None:
+    if config.shares_all_embeddings:
         table = table._replace(others={**table.others, "embedding/embeddings": "Wemb"})
     return table
 
@@ -237,7 +237,6 @@ def _ids(vocabulary: Subwords) -> dict[str, int]:
 def options_of(config: TransformerConfig, rows: list[np.ndarray]) -> dict[str, Any]:
     """Returns the options of a model; the letters of dropout are those that converters expect."""
     is_pre_norm = config.norm == "pre"
-    is_shared = config.tie_embeddings and config.source_vocab_size is None
     fields = {field: getattr(config, field) for field in OPTION_NAMES}
     return {
         **{option: fields[field] for field, option in OPTION_NAMES.items()},
@@ -245,8 +244,8 @@ def options_of(config: TransformerConfig, rows: list[np.ndarray]) -> dict[str, A
         "dim-vocabs": [int(side.max()) + 1 for side in rows],
         **(PRE_NORM_PROCESSES if is_pre_norm else POST_NORM_PROCESSES),
         "transformer-postprocess": "da" if is_pre_norm else "dan",
-        "tied-embeddings-all": is_shared,
-        "tied-embeddings": config.tie_embeddings and not is_shared,
+        "tied-embeddings-all": config.shares_all_embeddings,
+        "tied-embeddings": config.tie_embeddings and not config.shares_all_embeddings,
         **WRITTEN_OPTIONS,
     }
 

@@ -31,11 +31,6 @@ class Pieces(NamedTuple):
     names: list[str]  # the pieces, in the order of the ids of this library
     rows: np.ndarray  # int [V], the pieces' ids in the model's files, or NEW_ROW
 
-    @property
-    def size_in_files(self) -> int:
-        """The number of ids in the model's files."""
-        return int(self.rows.max()) + 1
-
 
 def read_pieces(
     sentencepiece_model: Path,
