@@ -50,11 +50,7 @@ def export_argos(
     """Writes a package for each direction, and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
-        card: the model card.
-        overwrite: whether to replace an earlier export in `export_dir`.
+        model, vocabularies, export_dir, card, overwrite: see formats.export.
         directions: the directions to package, such as "en-de", which the model was trained for, if
             it knows its directions; all of them by default.
 

@@ -113,12 +113,9 @@ def export_ctranslate2(
     """Writes the directory, with copies of the vocabularies and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
+        model, vocabularies, export_dir, overwrite: see formats.export.
         card: the model card. `card.weights` is the type of the stored weights: "float32",
             "bfloat16" or "int8". CTranslate2 computes in the types that the processor supports.
-        overwrite: whether to replace an earlier export in `export_dir`.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.

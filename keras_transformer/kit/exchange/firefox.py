@@ -147,11 +147,8 @@ def export_firefox(
     """Writes the directory: the model in int8, its vocabularies, and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
+        model, vocabularies, export_dir, overwrite: see formats.export.
         card: the model card; its `weights` are "int8".
-        overwrite: whether to replace an earlier export in `export_dir`.
         calibration: a file of source sentences, one a line, for the scales of activations.
 
     Returns:

@@ -42,11 +42,7 @@ def export_hugging_face(
     """Writes a directory for MarianMTModel and MarianTokenizer, and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
-        card: the model card.
-        overwrite: whether to replace an earlier export in `export_dir`.
+        model, vocabularies, export_dir, card, overwrite: see formats.export.
 
     Returns:
         {"hugging_face": export_dir, "bytes"}.

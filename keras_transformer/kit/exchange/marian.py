@@ -187,11 +187,7 @@ def export_marian(
     """Writes the directory: model.npz, vocabularies and decoder.yml, and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
-        card: the model card.
-        overwrite: whether to replace an earlier export in `export_dir`.
+        model, vocabularies, export_dir, card, overwrite: see formats.export.
 
     Returns:
         {"marian": export_dir, "bytes"}.

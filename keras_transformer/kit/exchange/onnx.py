@@ -30,11 +30,8 @@ def export_onnx(
     """Writes the directory, with copies of the vocabularies and a model card.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
+        model, vocabularies, export_dir, overwrite: see formats.export.
         card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
-        overwrite: whether to replace an earlier export in `export_dir`.
 
     Returns:
         {"onnx": export_dir, "bytes"}.

@@ -117,11 +117,8 @@ def export_web(
     """Writes the folder of the page.
 
     Args:
-        model: the Transformer.
-        vocabularies: the source and target vocabularies, in files.
-        export_dir: the directory to create.
+        model, vocabularies, export_dir, overwrite: see formats.export.
         card: the model card; its `weights`, "float32" or "int8", is how the weights are stored.
-        overwrite: whether to replace an earlier export in `export_dir`.
         runtime: the folder of the runtime's files; see `runtime_files`.
 
     Returns:
